@@ -1,0 +1,1 @@
+"""Collect intermediate outputs with decorators, for any `nn.Module`."""

@@ -1,0 +1,1 @@
+"""Static checks of how output capturing and class patching are declared."""

@@ -1,0 +1,12 @@
+"""The table of commands."""
+
+from __future__ import annotations
+
+import typer
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="Twinlens, for people who port a model.")
+
+
+@app.callback()
+def twinlens() -> None:
+    """Twinlens, for people who port a model."""

@@ -1,0 +1,1 @@
+"""Load two traces, align and compare them, name the origin and the likely cause."""

@@ -1,0 +1,1 @@
+"""One thin file a feature, each with `register(server, services)`."""

@@ -1,0 +1,1 @@
+"""Which library classes resemble this one: embedder, Jaccard, index on disk, ranking."""

@@ -1,0 +1,1 @@
+"""Which common tests really run for each model, and why the others do not."""

@@ -1,0 +1,1 @@
+"""Python source to definitions: parsing, sanitising, modular lineage."""

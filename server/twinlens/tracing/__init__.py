@@ -1,0 +1,1 @@
+"""Record every module's inputs and outputs during one forward."""
