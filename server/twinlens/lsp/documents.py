@@ -1,0 +1,106 @@
+"""The documents as typed, saved or not, and what was parsed from them: once a version, off the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from pygls.uris import to_fs_path
+from pygls.workspace import PositionCodec, Workspace
+
+from twinlens.lsp.positions import Lines
+from twinlens.source.definitions import read_source
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Document:
+    """One version of a document. `path` is None where it is no file, as an untitled document is none."""
+
+    uri: str
+    path: Path | None
+    version: int | None
+    text: str
+    codec: PositionCodec
+
+    @cached_property
+    def lines(self) -> Lines:
+        """The text's lines, for turning columns into the client's and back."""
+        return Lines.of(self.text, self.codec)
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed(Generic[T]):
+    """What a parser made of `document`, which may be older than what the person sees now."""
+
+    document: Document
+    value: T
+
+
+@dataclass(frozen=True, slots=True)
+class _Run(Generic[T]):
+    document: Document
+    task: asyncio.Task[T]
+
+
+class Documents:
+    """The documents of the workspace.
+
+    Effect: keeps the newest result of each parser and document until the document is closed.
+    """
+
+    def __init__(self, workspace: Callable[[], Workspace]) -> None:
+        self._workspace = workspace
+        self._runs: dict[tuple[str, Callable], _Run] = {}
+        self._parsed: dict[tuple[str, Callable], Parsed] = {}
+
+    def get(self, uri: str) -> Document:
+        """The document as it is now: as typed where it is open, else from disk.
+
+        Raises `OSError` where it is neither open nor readable, and `SyntaxError` for an encoding that is not its own.
+        """
+        workspace = self._workspace()
+        file = to_fs_path(uri)
+        path = Path(file) if file is not None and uri.startswith("file:") else None
+        typed = workspace.text_documents.get(uri)
+        if typed is not None:
+            return Document(uri, path, typed.version, typed.source, workspace.position_codec)
+        if path is None:
+            raise FileNotFoundError(f"{uri} is neither open nor a file")
+        return Document(uri, path, None, read_source(path), workspace.position_codec)
+
+    def open(self) -> list[Document]:
+        """The open documents."""
+        return [self.get(uri) for uri in list(self._workspace().text_documents)]
+
+    async def parse(self, document: Document, parser: Callable[[str], T]) -> Parsed[T] | None:
+        """`parser(document.text)`, run in a thread once a version, however many ask.
+
+        While the text does not parse (`parser` raises `SyntaxError`): the result of the last version that did, or
+        None. `parser` is a module-level function, since it is part of what the result is remembered under.
+        """
+        key = (document.uri, parser)
+        run = self._runs.get(key)
+        if run is None or run.document.text != document.text:
+            run = _Run(document, asyncio.create_task(asyncio.to_thread(parser, document.text)))
+            self._runs[key] = run
+        try:
+            # A cancelled hover must not take the parse away from others that wait for it.
+            value = await asyncio.shield(run.task)
+        except SyntaxError:
+            return self._parsed.get(key)
+        parsed = Parsed(document, value)
+        if self._runs.get(key) is run:
+            self._parsed[key] = parsed
+        return parsed
+
+    def forget(self, uri: str) -> None:
+        """Drops what was parsed from a document that was closed."""
+        for kept in (self._runs, self._parsed):
+            for key in [key for key in kept if key[0] == uri]:
+                del kept[key]

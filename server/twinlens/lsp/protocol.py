@@ -1,0 +1,50 @@
+"""Our own requests and notifications, and the shapes that they carry.
+
+`extension/src/protocol.ts` is written from this file by `scripts/write_protocol_ts.py`; a test fails where the two
+differ. Fields are snake_case here and camelCase on the wire. A number that can be NaN or infinite is a `Number`, since
+JSON knows neither: `to_number` writes it, and what is written some other way is refused (jsonrpc.py).
+
+To add a request: its params (a request without any takes `Nothing`) and result as frozen attrs classes, its name as a
+constant, and a line in `REQUESTS`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import attrs
+
+Number = float | Literal["NaN", "Infinity", "-Infinity"]
+
+
+def to_number(value: float) -> Number:
+    """`value` as JSON can carry it."""
+    if math.isfinite(value):
+        return value
+    if math.isnan(value):
+        return "NaN"
+    return "Infinity" if value > 0 else "-Infinity"
+
+
+@attrs.frozen
+class InitializationOptions:
+    """What the client says about itself at `initialize`. Empty strings and missing fields mean the server's defaults.
+
+    `interpreter` is the Python that has the user's packages, `cache_dir` a folder for the index. `trusted` is false in
+    Restricted Mode: then nothing of the workspace may be run.
+    """
+
+    interpreter: str = ""
+    cache_dir: str = ""
+    trusted: bool = True
+
+
+@attrs.frozen
+class Nothing:
+    """The params of a request that needs none, and the result of one that answers none."""
+
+
+REQUESTS: dict[str, tuple[type[attrs.AttrsInstance], type[attrs.AttrsInstance]]] = {}
+
+NOTIFICATIONS: dict[str, type[attrs.AttrsInstance]] = {}

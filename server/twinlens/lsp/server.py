@@ -1,0 +1,156 @@
+"""The language server: one handler a method of LSP, which joins what the features contribute (contributions.py)."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+from collections.abc import Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Protocol
+
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException, PyglsError
+from pygls.lsp.server import LanguageServer
+from pygls.protocol import default_converter
+from pygls.uris import to_fs_path
+
+from twinlens import __version__
+from twinlens.lsp import configuration
+from twinlens.lsp.contributions import Contributions, answers
+from twinlens.lsp.documents import Documents
+from twinlens.lsp.editor import Editor
+from twinlens.lsp.jsonrpc import TwinlensProtocol
+from twinlens.lsp.protocol import InitializationOptions
+from twinlens.lsp.services import Services
+from twinlens.lsp.settings import Live, Settings
+
+logger = logging.getLogger(__name__)
+
+
+class Feature(Protocol):
+    """A module of `features/`."""
+
+    def register(self, server: LanguageServer, services: Services) -> None:
+        """Adds the feature's contributors and requests."""
+
+
+FEATURES: tuple[Feature, ...] = ()
+
+
+class TwinlensServer(LanguageServer):
+    """pygls' server without its popups: an error in a notification would show one a keystroke."""
+
+    def __init__(self) -> None:
+        self.converter = default_converter()
+        super().__init__(
+            "twinlens",
+            __version__,
+            # pygls applies incremental changes by `str.splitlines`, which ends lines where no editor does (form feed).
+            text_document_sync_kind=types.TextDocumentSyncKind.Full,
+            protocol_cls=TwinlensProtocol,
+            converter_factory=lambda: self.converter,
+        )
+
+    def report_server_error(self, error: Exception, source: type[PyglsError | JsonRpcException]) -> None:
+        """Logs the error; whoever sent a request was answered already."""
+        logger.error("%s: %s", source.__name__, error)
+
+
+def create_server(features: Sequence[Feature] = FEATURES) -> TwinlensServer:
+    """A server with `features`, not yet connected."""
+    server = TwinlensServer()
+    services = Services(
+        session=Live(InitializationOptions()),
+        settings=Live(Settings()),
+        documents=Documents(lambda: server.workspace),
+        editor=Editor(server),
+        contribute=Contributions(),
+    )
+    for feature in features:
+        feature.register(server, services)
+    _live(server, services)
+    _follow_files(server, services)
+    _answer(server, services)
+    return server
+
+
+def _live(server: TwinlensServer, services: Services) -> None:
+    """From `initialize` to the end: the session, the settings, `contribute.start` and `contribute.stop`."""
+    lives: list[asyncio.Task[None]] = []
+
+    @server.feature(types.INITIALIZE)
+    def initialize(params: types.InitializeParams) -> None:
+        options = params.initialization_options
+        if isinstance(options, dict):
+            services.session.set(server.converter.structure(options, InitializationOptions))
+
+    @server.feature(types.INITIALIZED)
+    async def initialized(_: types.InitializedParams) -> None:
+        lives.append(asyncio.create_task(live()))
+
+    async def live() -> None:
+        # The loop cancels this task when it ends for whatever reason, so that no process outlives the server.
+        try:
+            await configuration.follow(server, services.settings)
+            await answers(services.contribute.to_start)
+            await asyncio.Event().wait()
+        finally:
+            await answers(services.contribute.to_stop)
+
+    @server.feature(types.SHUTDOWN)
+    async def shutdown(_: None) -> None:
+        for life in lives:
+            life.cancel()
+        await asyncio.gather(*lives, return_exceptions=True)
+
+
+def _follow_files(server: TwinlensServer, services: Services) -> None:
+    @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
+    def closed(params: types.DidCloseTextDocumentParams) -> None:
+        services.documents.forget(params.text_document.uri)
+
+    @server.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)
+    async def configured(_: types.DidChangeConfigurationParams) -> None:
+        await configuration.pull(server, services.settings)
+
+    @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
+    async def changed(params: types.DidChangeWatchedFilesParams) -> None:
+        paths = [Path(path) for change in params.changes if (path := to_fs_path(change.uri)) is not None]
+        await answers(services.contribute.to_files_changed, paths)
+
+
+def _answer(server: TwinlensServer, services: Services) -> None:
+    contribute, get = services.contribute, services.documents.get
+
+    @server.feature(types.TEXT_DOCUMENT_HOVER)
+    async def hover(params: types.HoverParams) -> types.Hover | None:
+        parts = await answers(contribute.to_hover, get(params.text_document.uri), params.position)
+        markdown = "\n\n---\n\n".join(filter(None, parts))
+        return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, markdown)) if markdown else None
+
+    @server.feature(types.TEXT_DOCUMENT_CODE_LENS)
+    async def code_lenses(params: types.CodeLensParams) -> list[types.CodeLens]:
+        return list(chain(*await answers(contribute.to_code_lenses, get(params.text_document.uri))))
+
+    kinds = types.CodeActionOptions([types.CodeActionKind.QuickFix, types.CodeActionKind.Refactor])
+
+    @server.feature(types.TEXT_DOCUMENT_CODE_ACTION, kinds)
+    async def code_actions(params: types.CodeActionParams) -> list[types.CodeAction]:
+        return list(chain(*await answers(contribute.to_code_actions, get(params.text_document.uri), params)))
+
+    pulled = types.DiagnosticOptions(inter_file_dependencies=True, workspace_diagnostics=False, identifier="twinlens")
+
+    @server.feature(types.TEXT_DOCUMENT_DIAGNOSTIC, pulled)
+    async def diagnostics(params: types.DocumentDiagnosticParams) -> types.DocumentDiagnosticReport:
+        found = list(chain(*await answers(contribute.to_diagnostics, get(params.text_document.uri))))
+        result_id = _digest(server.converter.unstructure(found))
+        if result_id == params.previous_result_id:
+            return types.RelatedUnchangedDocumentDiagnosticReport(result_id)
+        return types.RelatedFullDocumentDiagnosticReport(found, result_id=result_id)
+
+
+def _digest(plain: object) -> str:
+    return hashlib.blake2b(json.dumps(plain).encode(), digest_size=12).hexdigest()
