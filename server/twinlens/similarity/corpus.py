@@ -1,0 +1,143 @@
+"""The library's definitions, sanitised, as an index holds them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from twinlens.similarity.answers import QueryDefinition, query_of_definitions
+from twinlens.source.definitions import Kind, read_definitions, read_source
+from twinlens.source.library import Library, ModelingFile, file_stem, modeling_files
+from twinlens.source.sanitise import identifier_tokens
+
+_FILES_A_TASK = 12
+_FILES_WORTH_A_POOL = 48
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One definition of the library. `relative` is its file below the library's root; `line` counts from 1."""
+
+    relative: str
+    model: str
+    name: str
+    kind: Kind
+    line: int
+    bases: tuple[str, ...]
+    methods: tuple[str, ...]
+    sanitised: str
+
+    @property
+    def identifier(self) -> str:
+        """`model/file.py:Name`, as in `code_index_map.json`."""
+        return f"{self.relative}:{self.name}"
+
+    @property
+    def identity(self) -> str:
+        return f"{self.model}::{self.name}"
+
+    def tokens(self) -> frozenset[str]:
+        return identifier_tokens(self.sanitised)
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntries:
+    """What one file holds: its content's hash and its entries, or the sentence that says why it could not be read."""
+
+    relative: str
+    digest: str
+    entries: tuple[Entry, ...]
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    files: tuple[FileEntries, ...]
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        return tuple(entry for file in self.files for entry in file.entries)
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        return tuple(file.problem for file in self.files if file.problem)
+
+
+def read_corpus(
+    library: Library,
+    known: Mapping[str, FileEntries] | None = None,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Corpus:
+    """Read every modeling file of `library`; a file whose hash is in `known` (by relative path) is not parsed again.
+
+    A file that cannot be read or does not parse is kept as a problem, and the rest goes on.
+    """
+    known = known or {}
+    files = modeling_files(library)
+    read: dict[str, FileEntries] = {}
+    changed: list[ModelingFile] = []
+    for file in files:
+        before = known.get(file.relative)
+        if before is not None and before.digest == digest_of(file.path):
+            read[file.relative] = before
+        else:
+            changed.append(file)
+    on_progress(len(read), len(files))
+    for entries in _read_all(changed):
+        read[entries.relative] = entries
+        on_progress(len(read), len(files))
+    return Corpus(tuple(read[file.relative] for file in files))
+
+
+def digest_of(path: Path) -> str:
+    """A hash of the file's bytes; of an unreadable file the empty string."""
+    try:
+        return hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
+    except OSError:
+        return ""
+
+
+def read_file_entries(file: ModelingFile) -> FileEntries:
+    digest = digest_of(file.path)
+    try:
+        definitions = read_definitions(read_source(file.path))
+    except (OSError, SyntaxError) as error:
+        return FileEntries(file.relative, digest, (), f"{file.path} could not be read: {error}")
+    query = query_of_definitions(definitions, (file.model, file_stem(file.path)), file.model)
+    return FileEntries(
+        file.relative,
+        digest,
+        tuple(_entry(file, found) for found in query.definitions),
+    )
+
+
+def _entry(file: ModelingFile, found: QueryDefinition) -> Entry:
+    return Entry(
+        file.relative,
+        file.model,
+        found.name,
+        found.kind,
+        found.line,
+        found.bases,
+        found.methods,
+        found.sanitised,
+    )
+
+
+def _read_several(files: Sequence[ModelingFile]) -> list[FileEntries]:
+    return [read_file_entries(file) for file in files]
+
+
+def _read_all(files: Sequence[ModelingFile]) -> Iterator[FileEntries]:
+    workers = min(os.cpu_count() or 1, 8)
+    if len(files) < _FILES_WORTH_A_POOL or workers == 1:
+        yield from map(read_file_entries, files)
+        return
+    tasks = [files[start : start + _FILES_A_TASK] for start in range(0, len(files), _FILES_A_TASK)]
+    with ProcessPoolExecutor(workers) as pool:
+        for entries in pool.map(_read_several, tasks):
+            yield from entries

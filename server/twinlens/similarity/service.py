@@ -1,0 +1,237 @@
+"""The similarity index as the server sees it: a worker process to ask, a build process to wait for."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal
+
+from twinlens.similarity.answers import Answer, QueryFile
+from twinlens.similarity.embedder_names import DEFAULT
+from twinlens.similarity.processes import CallError, LineProcess, ProcessEndedError
+from twinlens.similarity.wire import answers_from_json, query_to_json
+from twinlens.source.library import Library
+
+State = Literal["starting", "building", "ready", "jaccard-only", "failed", "stopped"]
+
+_STAGES = {
+    "waiting": "Waiting for another window that is building the index",
+    "reading": "Reading the library",
+    "tokens": "Reading the library",
+    "fitting": "Learning the library's vocabulary",
+    "encoding": "Embedding the library's definitions",
+    "writing": "Writing the index",
+    "done": "Writing the index",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SimilaritySettings:
+    """`interpreter` is the Python that embeds and searches; `library` and `workspace` are folders."""
+
+    interpreter: str
+    library: tuple[str, ...]
+    workspace: tuple[str, ...]
+    cache_dir: str
+    embedder: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IndexStatus:
+    """`message` is one sentence, `remedy` the one command that adds what is missing, `definitions` a count."""
+
+    state: State
+    percent: int | None = None
+    definitions: int = 0
+    library: str | None = None
+    message: str = ""
+    remedy: str | None = None
+
+
+class SearchUnavailableError(Exception):
+    """There is nothing to search: the text is one sentence that says why and what helps."""
+
+
+class SimilarityService:
+    """Owns the two processes. All methods belong to one event loop."""
+
+    def __init__(self, settings: SimilaritySettings, on_status: Callable[[IndexStatus], None]) -> None:
+        self.status = IndexStatus("starting", message="Looking for the library.")
+        self._settings = settings
+        self._on_status = on_status
+        self._worker: LineProcess | None = None
+        self._builder: LineProcess | None = None
+        self._library: Library | None = None
+        self._missing: tuple[str, ...] = ()
+        self._life = asyncio.Lock()
+
+    @property
+    def library(self) -> Library | None:
+        """The library that is searched; None until it is found."""
+        return self._library
+
+    async def start(self) -> None:
+        """Find the library, load its index, and build it where there is none or it is out of date."""
+        async with self._life:
+            try:
+                await self._start_worker()
+                if self._library is not None and not await self._open():
+                    await self._build(afresh=False)
+            except (CallError, ProcessEndedError, SearchUnavailableError) as error:
+                self._set(IndexStatus("failed", library=self._label, message=str(error)))
+
+    async def rebuild(self) -> None:
+        """Build the index anew, reusing nothing; the old one answers until the new one is whole."""
+        async with self._life:
+            try:
+                if self._worker is None or not self._worker.running:
+                    await self._start_worker()
+                if self._library is not None:
+                    await self._build(afresh=True)
+            except (CallError, ProcessEndedError, SearchUnavailableError) as error:
+                self._set(IndexStatus("failed", library=self._label, message=str(error)))
+
+    async def stop(self) -> None:
+        """End both processes; a build that is under way leaves the old index as it was."""
+        for process in (self._builder, self._worker):
+            if process is not None:
+                await process.kill()
+        self._set(IndexStatus("stopped", message="The similarity index is stopped."))
+
+    async def search(self, query: QueryFile, names: Sequence[str], top_k: int = 5) -> list[Answer]:
+        """One answer for each of `names`, definitions of `query`. Raises `SearchUnavailableError`."""
+        if self._worker is None or not self.status.definitions:
+            raise SearchUnavailableError(self.status.message)
+        try:
+            raw = await self._worker.call(
+                "search", {"query": query_to_json(query), "names": list(names), "top_k": top_k}
+            )
+        except (CallError, ProcessEndedError) as error:
+            raise SearchUnavailableError(str(error)) from error
+        return answers_from_json(raw)
+
+    async def _start_worker(self) -> None:
+        interpreter = self._settings.interpreter
+        self._set(IndexStatus("starting", message="Looking for the library."))
+        try:
+            self._worker = await LineProcess.start(self._command("serve"), _environment_path())
+        except OSError as error:
+            raise ProcessEndedError(
+                f"The Python interpreter {interpreter} cannot be started ({error.strerror}); choose another one in the "
+                "setting twinlens.interpreter."
+            ) from error
+        found = await self._worker.call("probe", self._question())
+        self._missing = tuple(found["missing"])
+        if found["library"] is None:
+            self._library = None
+            raise SearchUnavailableError(
+                f"No library to compare with: {interpreter} has no transformers, and the workspace is no transformers "
+                "checkout. Install transformers there, or name folders in the setting twinlens.library."
+            )
+        roots, origin, version = found["library"]
+        self._library = Library(tuple(map(Path, roots)), origin, version)
+
+    async def _open(self) -> bool:
+        """Load what is on disk; whether it is current. A damaged or missing index is one to build."""
+        assert self._worker is not None
+        try:
+            opened = await self._worker.call("open", self._question())
+        except CallError as error:
+            self._set(replace(self.status, message=str(error)))
+            return False
+        self._set(self._ready(opened["definitions"], embeddings=opened["embeddings"]))
+        return opened["current"]
+
+    def _ready(self, definitions: int, embeddings: bool) -> IndexStatus:
+        found = f"{definitions:,} definitions of {self._label}"
+        if embeddings:
+            return IndexStatus("ready", None, definitions, self._label, f"{found}.")
+        if not self._missing:
+            sentence = f"{found}, compared by identifiers until the embeddings are there."
+            return IndexStatus("jaccard-only", None, definitions, self._label, sentence)
+        missing = ", ".join(self._missing)
+        sentence = f"{found}, compared by identifiers alone: the interpreter lacks {missing}."
+        remedy = f"{self._settings.interpreter} -m pip install {' '.join(self._missing)}"
+        return IndexStatus("jaccard-only", None, definitions, self._label, sentence, remedy)
+
+    async def _build(self, afresh: bool) -> None:
+        assert self._library is not None
+        arguments = [
+            *(part for root in self._library.roots for part in ("--root", str(root))),
+            *("--origin", self._library.origin, "--version", self._library.version or ""),
+            *("--index", str(self._folder), "--embedder", self._embedder),
+            *(["--afresh"] if afresh else []),
+        ]
+        self._set(replace(self.status, state="building", percent=0, message="Building the similarity index."))
+        self._builder = await LineProcess.start(self._command("build", *arguments), _environment_path())
+        async for line in self._builder.lines():
+            await self._build_progress(line)
+        if self._builder.killed:
+            return
+        problem = self._builder.problem()
+        if problem:
+            raise SearchUnavailableError(f"The similarity index could not be built: {problem}")
+        if not await self._open():
+            raise SearchUnavailableError(f"The similarity index could not be loaded: {self.status.message}")
+
+    async def _build_progress(self, line: dict[str, Any]) -> None:
+        if "error" in line:
+            raise SearchUnavailableError(line["error"])
+        stage = line.get("stage")
+        if stage == "tokens":
+            await self._open()
+        if stage in _STAGES:
+            sentence = f"{_STAGES[stage]} ({line['percent']} %)."
+            self._set(replace(self.status, state="building", percent=line["percent"], message=sentence, remedy=None))
+
+    def _command(self, *arguments: str) -> list[str]:
+        fallback = _folder_of("filelock")
+        extra = ["--fallback", fallback] if fallback else []
+        return [self._settings.interpreter, "-m", "twinlens.similarity.worker", *extra, *arguments]
+
+    def _question(self) -> dict[str, Any]:
+        return {
+            "near": list(self._settings.workspace),
+            "folders": list(self._settings.library),
+            "index": str(self._folder) if self._library else "",
+            "embedder": self._embedder,
+        }
+
+    @property
+    def _embedder(self) -> str:
+        return self._settings.embedder or DEFAULT
+
+    @property
+    def _label(self) -> str | None:
+        return self._library.label if self._library else None
+
+    @property
+    def _folder(self) -> Path:
+        assert self._library is not None
+        return index_folder(Path(self._settings.cache_dir), self._library, self._embedder)
+
+    def _set(self, status: IndexStatus) -> None:
+        self.status = status
+        self._on_status(status)
+
+
+def index_folder(cache_dir: Path, library: Library, embedder: str) -> Path:
+    """Where the index of one library and one embedder is kept: a readable name and a hash of what tells it apart."""
+    key = "\n".join([*map(str, library.roots), embedder])
+    readable = re.sub(r"[^A-Za-z0-9.]+", "-", library.version or library.roots[0].name).strip("-")
+    return cache_dir / f"index-{readable}-{hashlib.blake2b(key.encode(), digest_size=4).hexdigest()}"
+
+
+def _environment_path() -> str:
+    """The folder that holds the package `twinlens` and, in the extension, nothing else."""
+    return str(Path(__file__).resolve().parents[2])
+
+
+def _folder_of(package: str) -> str | None:
+    found = find_spec(package)
+    return str(Path(found.origin).parents[1]) if found and found.origin else None
