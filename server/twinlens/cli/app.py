@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import typer
 
+from twinlens.cli.detect import detect
+
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Twinlens, for people who port a model.")
 
 
 @app.callback()
 def twinlens() -> None:
     """Twinlens, for people who port a model."""
+
+
+app.command()(detect)

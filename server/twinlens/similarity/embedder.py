@@ -11,7 +11,10 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
 
-from twinlens.similarity.embedder_names import DEFAULT
+from twinlens.similarity.embedder_names import DEFAULT, UPSTREAM
+
+FOLDER = "embedder"
+"""Where in an index's folder its fitted embedder is kept."""
 
 _VOCABULARY = 24_000
 _DIMENSION = 256
@@ -108,11 +111,22 @@ class SentenceTransformerEmbedder:
             raise ValueError(f"the embedder {name!r} cannot be loaded: {str(error).splitlines()[0]}") from error
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        if not texts:
-            return np.zeros((0, self._model.get_sentence_embedding_dimension()), dtype=np.float32)
         several = self._devices if len(self._devices) > 1 else None
-        rows = self._model.encode(list(texts), normalize_embeddings=True, show_progress_bar=False, device=several)
-        return unit_rows(np.asarray(rows, dtype=np.float32))
+        # An empty list has no width: one text stands in, and its row is dropped.
+        encoded = list(texts) or [""]
+        rows = self._model.encode(encoded, normalize_embeddings=True, show_progress_bar=False, device=several)
+        return unit_rows(np.asarray(rows, dtype=np.float32))[: len(texts)]
+
+
+def open_embedder(name: str | None, index: Path) -> Embedder:
+    """The embedder of the index in the folder `index`; an index without a name is upstream's.
+
+    Raises `OSError` or `ValueError` where its files are damaged or cannot be loaded, `ImportError` where
+    sentence-transformers is needed and missing.
+    """
+    if name == DEFAULT:
+        return LibraryEmbedder.load(index / FOLDER)
+    return SentenceTransformerEmbedder(name or UPSTREAM)
 
 
 def unit_rows(rows: np.ndarray) -> np.ndarray:

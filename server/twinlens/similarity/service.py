@@ -7,12 +7,12 @@ import hashlib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
 from twinlens.similarity.answers import Answer, QueryFile
 from twinlens.similarity.embedder_names import DEFAULT
+from twinlens.similarity.lending import folder_of
 from twinlens.similarity.processes import CallError, LineProcess, ProcessEndedError
 from twinlens.similarity.wire import answers_from_json, query_to_json
 from twinlens.source.library import Library
@@ -190,8 +190,8 @@ class SimilarityService:
             self._set(replace(self.status, state="building", percent=line["percent"], message=sentence, remedy=None))
 
     def _command(self, *arguments: str) -> list[str]:
-        fallback = _folder_of("filelock")
-        extra = ["--fallback", fallback] if fallback else []
+        lent = folder_of("filelock")
+        extra = ["--borrow", lent] if lent else []
         return [self._settings.interpreter, "-m", "twinlens.similarity.worker", *extra, *arguments]
 
     def _question(self) -> dict[str, Any]:
@@ -230,8 +230,3 @@ def index_folder(cache_dir: Path, library: Library, embedder: str) -> Path:
 def _environment_path() -> str:
     """The folder that holds the package `twinlens` and, in the extension, nothing else."""
     return str(Path(__file__).resolve().parents[2])
-
-
-def _folder_of(package: str) -> str | None:
-    found = find_spec(package)
-    return str(Path(found.origin).parents[1]) if found and found.origin else None

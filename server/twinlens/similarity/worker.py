@@ -12,15 +12,19 @@ import sys
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from twinlens.similarity import index as on_disk
 from twinlens.similarity.build import Progress, build_index, is_current
-from twinlens.similarity.embedder_names import DEFAULT, UPSTREAM
+from twinlens.similarity.embedder_names import DEFAULT
 from twinlens.similarity.index import IndexDamagedError
+from twinlens.similarity.lending import borrow
 from twinlens.similarity.search import Searcher
 from twinlens.similarity.wire import answers_to_json, query_from_json, take_stdout
 from twinlens.source.library import Library, find_library
+
+if TYPE_CHECKING:
+    from twinlens.similarity.embedder import Embedder
 
 NEEDED_TO_EMBED = ("numpy", "tokenizers", "safetensors", "faiss")
 _DISTRIBUTIONS = {"faiss": "faiss-cpu", "sentence_transformers": "sentence-transformers"}
@@ -47,7 +51,7 @@ class Worker:
         folder = Path(params["index"])
         embedder = None if missing_packages(params["embedder"]) else params["embedder"]
         found = on_disk.load(folder, with_embeddings=embedder is not None)
-        model = _open_embedder(folder, found) if found.embeddings is not None else None
+        model = _embedder_of(found, folder) if found.embeddings is not None else None
         self._searcher = Searcher(found, library.roots if library else (), model)
         return {
             "definitions": len(found.entries),
@@ -111,7 +115,7 @@ def build(arguments: argparse.Namespace, out: TextIO) -> int:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m twinlens.similarity.worker")
-    parser.add_argument("--fallback", help="a folder of pure Python packages, for what the interpreter lacks")
+    parser.add_argument("--borrow", type=Path, help="a pure Python package, for an interpreter that lacks it")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("serve")
     building = commands.add_parser("build")
@@ -122,8 +126,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     building.add_argument("--embedder", required=True)
     building.add_argument("--afresh", action="store_true")
     parsed = parser.parse_args(arguments)
-    if parsed.fallback:
-        sys.path.append(parsed.fallback)
+    if parsed.borrow:
+        borrow(parsed.borrow)
     out = take_stdout()
     if parsed.command == "build":
         return build(parsed, out)
@@ -137,12 +141,10 @@ def _library(params: Mapping[str, Any]) -> Library | None:
     return find_library([Path(path) for path in params["near"]], package, [Path(path) for path in params["folders"]])
 
 
-def _open_embedder(folder: Path, found: on_disk.Index) -> Any:
-    from twinlens.similarity.embedder import LibraryEmbedder, SentenceTransformerEmbedder
+def _embedder_of(found: on_disk.Index, folder: Path) -> Embedder:
+    from twinlens.similarity.embedder import open_embedder
 
-    if found.embedder == DEFAULT:
-        return LibraryEmbedder.load(folder / on_disk.EMBEDDER)
-    return SentenceTransformerEmbedder(found.embedder or UPSTREAM)
+    return open_embedder(found.embedder, folder)
 
 
 def _sentence(error: Exception) -> str:

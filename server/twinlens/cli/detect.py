@@ -1,0 +1,195 @@
+"""`twinlens detect`: which library definitions resemble those of a modeling file."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from twinlens.cli.errors import UserError
+from twinlens.cli.progress import build_progress
+
+if TYPE_CHECKING:
+    from twinlens.similarity.answers import Answer, QueryFile
+    from twinlens.similarity.index import Index
+    from twinlens.similarity.search import Searcher
+    from twinlens.source.library import Library
+
+
+def detect(
+    modeling_file: Annotated[
+        list[Path] | None,
+        typer.Option("--modeling-file", help="A modeling file, or a folder: every modeling file in it. Repeatable."),
+    ] = None,
+    library: Annotated[
+        list[Path] | None, typer.Option("--library", help="A folder of models to search. Repeatable.")
+    ] = None,
+    index: Annotated[Path | None, typer.Option("--index", help="The folder of the index.")] = None,
+    build: Annotated[bool, typer.Option("--build", help="Build the index anew.")] = False,
+    top_k: Annotated[int, typer.Option("--top-k", min=1, help="How many matches to name for each score.")] = 5,
+    embedder: Annotated[
+        str | None,
+        typer.Option("--embedder", help="A sentence-transformers model by name or folder, in place of the fitted one."),
+    ] = None,
+    json_file: Annotated[
+        str | None, typer.Option("--json", metavar="FILE|-", help="Write the matches as JSON as well; - for stdout.")
+    ] = None,
+) -> None:
+    """Name the library definitions that resemble those of a modeling file, by embedding and by shared identifiers."""
+    if not modeling_file and not build:
+        raise UserError("name a file with --modeling-file, or use --build to build the index")
+    files = _modeling_files(modeling_file or [])
+    searched = _library(files, library or [])
+    queries = [(path, _query(path, searched)) for path in files]
+    searcher = _searcher(searched, index, embedder, build)
+    results = {
+        f"{_short_name(path, files)}::{definition.name}": answer
+        for path, query in queries
+        for definition, answer in zip(query.definitions, _answers(searcher, query, top_k), strict=True)
+    }
+    if json_file == "-":
+        sys.stdout.write(_as_json(results))
+        return
+    for title, answer in results.items():
+        sys.stdout.write(_block(title, answer))
+    if json_file is not None:
+        _write(Path(json_file), _as_json(results))
+
+
+def _modeling_files(paths: Sequence[Path]) -> list[Path]:
+    files: list[Path] = []
+    for path in paths:
+        inside = sorted(path.rglob("modeling_*.py")) if path.is_dir() else [path]
+        if not inside:
+            raise UserError(f"{path} holds no modeling_*.py file")
+        files += inside
+    return list(dict.fromkeys(files))
+
+
+def _short_name(path: Path, files: Sequence[Path]) -> str:
+    alone = sum(other.name == path.name for other in files) == 1
+    return path.name if alone else path.as_posix()
+
+
+def _query(path: Path, library: Library) -> QueryFile:
+    from twinlens.similarity.answers import query_file
+    from twinlens.source.definitions import read_source
+    from twinlens.source.library import model_of_file
+
+    try:
+        return query_file(read_source(path), path, model_of_file(path.resolve(), library))
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}") from error
+    except SyntaxError as error:
+        place = f" at line {error.lineno}" if error.lineno else ""
+        raise UserError(f"{path} does not parse{place}: {error.msg}") from error
+
+
+def _library(near: Sequence[Path], folders: Sequence[Path]) -> Library:
+    from importlib.util import find_spec
+
+    from twinlens.source.library import find_library
+
+    for folder in folders:
+        if not folder.is_dir():
+            raise UserError(f"{folder} is no folder; name a folder of models with --library")
+    installed = find_spec("transformers")
+    package = Path(installed.origin).parent if installed and installed.origin else None
+    found = find_library([*near, Path.cwd()], package, folders)
+    if found is None:
+        raise UserError(
+            "no library to search: install transformers, run in a checkout of it, or name it with --library"
+        )
+    return found
+
+
+def _searcher(library: Library, folder: Path | None, embedder: str | None, afresh: bool) -> Searcher:
+    from platformdirs import user_cache_path
+
+    from twinlens.similarity.embedder import open_embedder
+    from twinlens.similarity.embedder_names import DEFAULT
+    from twinlens.similarity.index import IndexDamagedError
+    from twinlens.similarity.search import Searcher
+    from twinlens.similarity.service import index_folder
+
+    name = embedder or DEFAULT
+    folder = folder or index_folder(user_cache_path("twinlens"), library, name)
+    try:
+        found = _current_index(library, folder, name, afresh)
+        return Searcher(found, library.roots, open_embedder(found.embedder, folder))
+    except IndexDamagedError as error:
+        raise UserError(str(error)) from error
+    except OSError as error:
+        where = error.filename or folder
+        raise UserError(f"{where}: {error.strerror or error}; name another folder with --index") from error
+    except ImportError as error:
+        raise UserError(
+            f"the embedder {name!r} needs sentence-transformers: pip install sentence-transformers"
+        ) from error
+    except ValueError as error:
+        raise UserError(str(error)) from error
+
+
+def _current_index(library: Library, folder: Path, embedder: str, afresh: bool) -> Index:
+    """The index in `folder`, built or brought up to date first; one that was published without a manifest as it is."""
+    from twinlens.similarity import index as on_disk
+    from twinlens.similarity.build import build_index, is_current
+
+    if not afresh and on_disk.exists(folder):
+        found = on_disk.load(folder)
+        if not found.digests or is_current(found, library, embedder):
+            return found
+    with build_progress() as on_progress:
+        built = build_index(library, folder, embedder, on_progress, afresh=afresh)
+    for problem in built.problems:
+        sys.stderr.write(f"{problem}\n")
+    sys.stderr.write(f"{len(built.index.entries):,} definitions of {library.label} are in {folder}\n")
+    return built.index
+
+
+def _answers(searcher: Searcher, query: QueryFile, top_k: int) -> list[Answer]:
+    return searcher.answers(query, [definition.name for definition in query.definitions], top_k)
+
+
+def _block(title: str, answer: Answer) -> str:
+    lines = [f"{title}:", "  embedding:"]
+    lines += [f"    {match.identity} ({match.embedding:.4f})" for match in answer.embedding]
+    lines += ["  jaccard:", *(f"    {match.identity} ({match.jaccard:.4f})" for match in answer.jaccard)]
+    lines += ["  intersection:", *(f"    {identity}" for identity in answer.intersection), "", ""]
+    return "\n".join(lines)
+
+
+def _as_json(results: Mapping[str, Answer]) -> str:
+    return json.dumps({title: _answer_as_json(answer) for title, answer in results.items()}, indent=2) + "\n"
+
+
+def _answer_as_json(answer: Answer) -> dict[str, Any]:
+    return {
+        "embedding": [[match.identity, match.embedding] for match in answer.embedding],
+        "jaccard": [[match.identity, match.jaccard] for match in answer.jaccard],
+        "intersection": list(answer.intersection),
+        "ranked": [
+            {
+                "match": ranked.match.identity,
+                "score": ranked.score,
+                "embedding": ranked.match.embedding,
+                "jaccard": ranked.match.jaccard,
+                "twins": list(ranked.twins),
+                "ancestors": list(ranked.ancestors),
+            }
+            for ranked in answer.ranked
+        ],
+    }
+
+
+def _write(path: Path, text: str) -> None:
+    beside = path.with_name(path.name + ".part")
+    try:
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(path)
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error.strerror}") from error

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+COMMAND = [sys.executable, "-c", "from twinlens.cli import main; main()", "detect"]
+
+
+def detect(*arguments, cwd=None):
+    return subprocess.run([*COMMAND, *map(str, arguments)], capture_output=True, text=True, cwd=cwd, check=False)
+
+
+@pytest.fixture(scope="module")
+def index(small_library, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("detect") / "index"
+    done = detect("--build", "--library", small_library, "--index", folder)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_matches_are_printed_as_the_upstream_detector_prints_them(small_library, lumen_file, index):
+    done = detect("--modeling-file", lumen_file, "--library", small_library, "--index", index)
+    lines = done.stdout.splitlines()
+    start = lines.index("modeling_lumen.py::LumenMLP:")
+    assert lines[start + 1] == "  embedding:"
+    assert lines[start + 2].startswith("    ") and lines[start + 2].endswith(")")
+    assert "  jaccard:" in lines[start:] and "  intersection:" in lines[start:]
+    assert done.returncode == 0
+
+
+def test_json_holds_both_scores_and_the_ranking(small_library, lumen_file, index):
+    done = detect("--modeling-file", lumen_file, "--library", small_library, "--index", index, "--json", "-")
+    answer = json.loads(done.stdout)["modeling_lumen.py::LumenMLP"]
+    assert set(answer) == {"embedding", "jaccard", "intersection", "ranked"}
+    assert set(answer["ranked"][0]) == {"match", "score", "embedding", "jaccard", "twins", "ancestors"}
+    identity, score = answer["jaccard"][0]
+    assert "::" in identity and 0.5 < score < 1
+
+
+def test_top_k_and_a_json_file(small_library, lumen_file, index, tmp_path):
+    target = tmp_path / "matches.json"
+    arguments = ("--modeling-file", lumen_file, "--library", small_library, "--index", index)
+    detect(*arguments, "--top-k", "2", "--json", target)
+    assert len(json.loads(target.read_text())["modeling_lumen.py::LumenMLP"]["jaccard"]) == 2
+
+
+def test_a_folder_stands_for_every_modeling_file_in_it(small_library, lumen_file, index):
+    done = detect("--modeling-file", lumen_file.parent, "--library", small_library, "--index", index, "--json", "-")
+    assert "modeling_lumen.py::LumenAttention" in json.loads(done.stdout)
+
+
+def test_the_second_run_builds_nothing(small_library, lumen_file, index):
+    done = detect("--modeling-file", lumen_file, "--library", small_library, "--index", index)
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"class A(:\n", "does not parse at line 1"),
+        ("é = 'é'\n".encode("latin-1"), "does not parse"),
+    ],
+)
+def test_a_file_that_cannot_be_parsed_is_one_sentence(small_library, index, tmp_path, content, sentence):
+    path = tmp_path / "modeling_wrong.py"
+    path.write_bytes(content)
+    done = detect("--modeling-file", path, "--library", small_library, "--index", index)
+    assert done.returncode == 2
+    assert str(path) in done.stderr and sentence in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_an_empty_file_has_no_blocks(small_library, index, tmp_path):
+    path = tmp_path / "modeling_empty.py"
+    path.write_text("")
+    done = detect("--modeling-file", path, "--library", small_library, "--index", index)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ((), "--modeling-file"),
+        (("--modeling-file", "nowhere.py"), "nowhere.py cannot be read"),
+        (("--modeling-file", "."), "holds no modeling_*.py file"),
+        (("--build", "--library", "nowhere"), "nowhere is no folder"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_exit_code_2(arguments, sentence, tmp_path):
+    done = detect(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert sentence in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_a_truncated_index_is_named_with_its_remedy(small_library, lumen_file, index, tmp_path):
+    import shutil
+
+    folder = shutil.copytree(index, tmp_path / "index")
+    (folder / "embeddings.safetensors").write_bytes(b"short")
+    done = detect("--modeling-file", lumen_file, "--library", small_library, "--index", folder)
+    assert done.returncode == 2
+    assert "embeddings.safetensors is cut short" in done.stderr and "--build" in done.stderr

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from twinlens.similarity import index as on_disk
+from twinlens.similarity.answers import query_file
+from twinlens.similarity.build import build_index
+from twinlens.similarity.embedder import open_embedder
+from twinlens.similarity.embedder_names import DEFAULT
+from twinlens.similarity.search import Searcher
+from twinlens.source.library import find_library
+
+
+@pytest.fixture(scope="module")
+def searcher(small_library, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("search") / "index"
+    library = find_library((), None, [small_library])
+    index = build_index(library, folder, DEFAULT).index
+    return Searcher(index, library.roots, open_embedder(index.embedder, folder))
+
+
+@pytest.fixture(scope="module")
+def by_identifiers(small_library, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tokens") / "index"
+    library = find_library((), None, [small_library])
+    build_index(library, folder, None)
+    return Searcher(on_disk.load(folder), library.roots)
+
+
+def answer(searcher, path, model, name, top_k=5):
+    return searcher.answers(query_file(path.read_text(), path, model), [name], top_k)[0]
+
+
+def test_a_renamed_copy_scores_one_by_both(searcher, small_library, tmp_path):
+    path = tmp_path / "modeling_nova.py"
+    path.write_text((small_library / "llama/modeling_llama.py").read_text().replace("Llama", "Nova"))
+    found = answer(searcher, path, "nova", "NovaMLP").ranked[0]
+    assert found.match.identity == "llama::LlamaMLP"
+    assert found.match.embedding == pytest.approx(1, abs=1e-5)
+    assert found.match.jaccard == 1
+    assert found.match.in_both
+
+
+def test_equal_definitions_of_other_models_are_one_entry(searcher, small_library, tmp_path):
+    path = tmp_path / "modeling_nova.py"
+    path.write_text((small_library / "llama/modeling_llama.py").read_text().replace("Llama", "Nova"))
+    found = answer(searcher, path, "nova", "NovaRMSNorm").ranked[0]
+    assert {found.match.identity, *found.twins} == {"llama::LlamaRMSNorm", "mistral::MistralRMSNorm"}
+
+
+def test_the_querys_own_model_is_left_out(searcher, small_library):
+    path = small_library / "llama/modeling_llama.py"
+    result = answer(searcher, path, "llama", "LlamaMLP", top_k=20)
+    models = {match.model for match in (*result.embedding, *result.jaccard)}
+    assert "llama" not in models and "mistral" in models
+
+
+def test_a_match_opens_at_its_definition(searcher, lumen_file):
+    match = answer(searcher, lumen_file, "lumen", "LumenMLP").ranked[0].match
+    assert Path(match.path).read_text().split("\n")[match.line - 1].startswith(f"class {match.name}(")
+
+
+def test_the_intersection_stands_in_both_top_fives(searcher, lumen_file):
+    result = answer(searcher, lumen_file, "lumen", "LumenRMSNorm")
+    both = {match.identity for match in result.embedding} & {match.identity for match in result.jaccard}
+    assert set(result.intersection) == both != set()
+
+
+def test_top_k_bounds_every_list(searcher, lumen_file):
+    result = answer(searcher, lumen_file, "lumen", "LumenMLP", top_k=2)
+    assert (len(result.embedding), len(result.jaccard), len(result.ranked)) == (2, 2, 2)
+
+
+def test_by_identifiers_alone_there_is_no_embedding_score(by_identifiers, lumen_file):
+    result = answer(by_identifiers, lumen_file, "lumen", "LumenMLP")
+    assert result.embedding == ()
+    assert [ranked.match.embedding for ranked in result.ranked] == [None] * len(result.ranked)
+    assert result.ranked[0].score == result.ranked[0].match.jaccard > 0.5
+
+
+def test_a_name_that_the_file_does_not_define_is_a_key_error(searcher, lumen_file):
+    with pytest.raises(KeyError):
+        answer(searcher, lumen_file, "lumen", "Nothing")
