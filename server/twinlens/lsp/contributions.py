@@ -27,8 +27,9 @@ adds its own with a decorator, all of them `async`:
 
 - A contributor that raises is logged with its traceback and answers nothing; the others' answers stand. What a person
   should read is a request's `raise Refused("One sentence.")` (jsonrpc.py).
-- Parse with `await services.documents.parse(document, function)`: once a version, in a thread, the last version that
-  parsed while the text does not. Other work of more than some milliseconds goes through `asyncio.to_thread`.
+- Parse with `await services.documents.parse(document, function)` (`read` where the function needs the path too): once
+  a version, in a thread, the last version that parsed while the text does not. Other work of more than some
+  milliseconds goes through `asyncio.to_thread`.
 - Columns of `ast` become the client's by `document.lines` (positions.py).
 - When an answer would be another although the text is the same, call `services.editor.refresh_lenses()` or
   `refresh_diagnostics()`.

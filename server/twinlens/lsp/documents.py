@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pygls.uris import to_fs_path
 from pygls.workspace import PositionCodec, Workspace
@@ -84,10 +84,17 @@ class Documents:
         While the text does not parse (`parser` raises `SyntaxError`): the result of the last version that did, or
         None. `parser` is a module-level function, since it is part of what the result is remembered under.
         """
-        key = (document.uri, parser)
+        return await self._remember(document, parser, document.text)
+
+    async def read(self, document: Document, reader: Callable[[Document], T]) -> Parsed[T] | None:
+        """As `parse`, for a reader that needs more than the text, such as the file's name."""
+        return await self._remember(document, reader, document)
+
+    async def _remember(self, document: Document, function: Callable[[Any], T], argument: Any) -> Parsed[T] | None:
+        key = (document.uri, function)
         run = self._runs.get(key)
         if run is None or run.document.text != document.text:
-            run = _Run(document, asyncio.create_task(asyncio.to_thread(parser, document.text)))
+            run = _Run(document, asyncio.create_task(asyncio.to_thread(function, argument)))
             self._runs[key] = run
         try:
             # A cancelled hover must not take the parse away from others that wait for it.

@@ -14,6 +14,7 @@ import math
 from typing import Literal
 
 import attrs
+from lsprotocol import types
 
 Number = float | Literal["NaN", "Infinity", "-Infinity"]
 
@@ -45,6 +46,63 @@ class Nothing:
     """The params of a request that needs none, and the result of one that answers none."""
 
 
-REQUESTS: dict[str, tuple[type[attrs.AttrsInstance], type[attrs.AttrsInstance]]] = {}
+@attrs.frozen
+class SimilarClassesParams:
+    """The place of a class's or function's name in a document."""
 
-NOTIFICATIONS: dict[str, type[attrs.AttrsInstance]] = {}
+    uri: str
+    position: types.Position
+
+
+@attrs.frozen
+class SimilarClass:
+    """One entry of a ranking: a definition of the library. `path` is absolute, `line` counts from 1.
+
+    `embedding` is null while only the Jaccard index is there. `in_both`: it stands in both top fives.
+    """
+
+    model: str
+    name: str
+    path: str
+    line: int
+    score: float
+    embedding: float | None
+    jaccard: float
+    in_both: bool
+    twins: list[str]
+    ancestors: list[str]
+
+
+@attrs.frozen
+class SimilarClassesResult:
+    """`definition` is null where the place names no definition of the document. `note` says what the list lacks."""
+
+    definition: str | None
+    note: str | None
+    matches: list[SimilarClass]
+
+
+@attrs.frozen
+class IndexStatus:
+    """How the index over the library stands. `remedy` is the one command that adds what is missing."""
+
+    state: Literal["starting", "building", "ready", "jaccard-only", "failed", "stopped"]
+    percent: int | None
+    definitions: int
+    library: str | None
+    message: str
+    remedy: str | None
+
+
+SIMILAR_CLASSES = "twinlens/similarClasses"
+REBUILD_INDEX = "twinlens/rebuildIndex"
+INDEX_STATUS = "twinlens/indexStatus"
+
+REQUESTS: dict[str, tuple[type[attrs.AttrsInstance], type[attrs.AttrsInstance]]] = {
+    SIMILAR_CLASSES: (SimilarClassesParams, SimilarClassesResult),
+    REBUILD_INDEX: (Nothing, Nothing),
+}
+
+NOTIFICATIONS: dict[str, type[attrs.AttrsInstance]] = {
+    INDEX_STATUS: IndexStatus,
+}

@@ -22,7 +22,9 @@ from twinlens.lsp import configuration
 from twinlens.lsp.contributions import Contributions, answers
 from twinlens.lsp.documents import Documents
 from twinlens.lsp.editor import Editor
+from twinlens.lsp.features import similarity
 from twinlens.lsp.jsonrpc import TwinlensProtocol
+from twinlens.lsp.library_index import LibraryIndex
 from twinlens.lsp.protocol import InitializationOptions
 from twinlens.lsp.services import Services
 from twinlens.lsp.settings import Live, Settings
@@ -37,7 +39,7 @@ class Feature(Protocol):
         """Adds the feature's contributors and requests."""
 
 
-FEATURES: tuple[Feature, ...] = ()
+FEATURES: tuple[Feature, ...] = (similarity,)
 
 
 class TwinlensServer(LanguageServer):
@@ -62,10 +64,12 @@ class TwinlensServer(LanguageServer):
 def create_server(features: Sequence[Feature] = FEATURES) -> TwinlensServer:
     """A server with `features`, not yet connected."""
     server = TwinlensServer()
+    session, settings = Live(InitializationOptions()), Live(Settings())
     services = Services(
-        session=Live(InitializationOptions()),
-        settings=Live(Settings()),
+        session=session,
+        settings=settings,
         documents=Documents(lambda: server.workspace),
+        index=LibraryIndex(session, settings, lambda: _folders(server)),
         editor=Editor(server),
         contribute=Contributions(),
     )
@@ -150,6 +154,11 @@ def _answer(server: TwinlensServer, services: Services) -> None:
         if result_id == params.previous_result_id:
             return types.RelatedUnchangedDocumentDiagnosticReport(result_id)
         return types.RelatedFullDocumentDiagnosticReport(found, result_id=result_id)
+
+
+def _folders(server: TwinlensServer) -> list[Path]:
+    paths = (to_fs_path(folder.uri) for folder in server.workspace.folders.values())
+    return [Path(path) for path in paths if path is not None]
 
 
 def _digest(plain: object) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from twinlens.lsp.contributions import Contributions
 from twinlens.lsp.documents import Documents
 from twinlens.lsp.editor import Editor
+from twinlens.lsp.library_index import LibraryIndex
 from twinlens.lsp.protocol import InitializationOptions
 from twinlens.lsp.settings import Live, Settings
 
@@ -21,5 +22,6 @@ class Services:
     session: Live[InitializationOptions]
     settings: Live[Settings]
     documents: Documents
+    index: LibraryIndex
     editor: Editor
     contribute: Contributions

@@ -65,9 +65,10 @@ class LineProcess:
         if self._reading is None:
             self._reading = asyncio.ensure_future(self._read_replies())
         self._last_id += 1
+        call_id = self._last_id  # not to be read again below, where a later call may have counted on
         reply: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._pending[self._last_id] = reply
-        line = json.dumps({"id": self._last_id, "method": method, "params": params}) + "\n"
+        self._pending[call_id] = reply
+        line = json.dumps({"id": call_id, "method": method, "params": params}) + "\n"
         try:
             self._process.stdin.write(line.encode())
             await self._process.stdin.drain()
@@ -76,7 +77,7 @@ class LineProcess:
             await self._errors
             raise ProcessEndedError(self._ended()) from error
         finally:
-            self._pending.pop(self._last_id, None)
+            self._pending.pop(call_id, None)
 
     async def lines(self) -> AsyncIterator[dict[str, Any]]:
         """What the process writes, until it ends."""

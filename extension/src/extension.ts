@@ -1,0 +1,39 @@
+/** The extension's table of contents. */
+
+import * as vscode from "vscode";
+import { InterpreterChoice } from "./interpreter";
+import { createLogs } from "./logs";
+import { Server } from "./server";
+import { registerSimilarity } from "./similarity";
+import { StatusItem } from "./status";
+
+let server: Server | undefined;
+
+export function activate(context: vscode.ExtensionContext): void {
+  const logs = createLogs();
+  const interpreters = new InterpreterChoice(logs);
+  const theServer = new Server(context, logs, () => interpreters.find());
+  server = theServer;
+
+  context.subscriptions.push(
+    logs,
+    interpreters,
+    theServer,
+    new StatusItem(theServer, interpreters),
+    registerSimilarity(theServer),
+    vscode.commands.registerCommand("twinlens.restartServer", () => theServer.restart()),
+    vscode.workspace.onDidGrantWorkspaceTrust(() => theServer.restart()),
+    interpreters.onDidChange(() => theServer.restartIfInterpreterChanged()),
+    vscode.workspace.onDidChangeConfiguration((change) => {
+      if (change.affectsConfiguration("twinlens.interpreter")) {
+        void theServer.restartIfInterpreterChanged();
+      }
+    }),
+  );
+  // Looking for the interpreter takes a while, and activation is what the whole window waits for.
+  setImmediate(() => void theServer.start());
+}
+
+export async function deactivate(): Promise<void> {
+  await server?.stop();
+}

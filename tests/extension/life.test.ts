@@ -1,0 +1,57 @@
+import { describe, expect, it, vi } from "vitest";
+import { backOff } from "../../extension/src/backoff";
+import { Queue } from "../../extension/src/queue";
+import { NoAnswer, within } from "../../extension/src/timeout";
+
+describe("the queue", () => {
+  it("runs one job after another, in order", async () => {
+    const queue = new Queue();
+    const told: string[] = [];
+    const job = (name: string, milliseconds: number) =>
+      queue.run(async () => {
+        told.push(`${name} starts`);
+        await new Promise((resolve) => setTimeout(resolve, milliseconds));
+        told.push(`${name} ends`);
+      });
+    await Promise.all([job("stop", 20), job("start", 0)]);
+    expect(told).toEqual(["stop starts", "stop ends", "start starts", "start ends"]);
+  });
+
+  it("goes on after a job that fails, and tells its caller", async () => {
+    const queue = new Queue();
+    const failing = queue.run(async () => {
+      throw new Error("did not start");
+    });
+    await expect(failing).rejects.toThrow("did not start");
+    await expect(queue.run(async () => 7)).resolves.toBe(7);
+  });
+});
+
+describe("a request's time", () => {
+  it("ends with a sentence and tells the server", async () => {
+    const abandon = vi.fn();
+    const never = new Promise<number>(() => undefined);
+    const late = within(10, "twinlens/similarClasses", never, abandon);
+    await expect(late).rejects.toThrow(new NoAnswer("twinlens/similarClasses", 10).message);
+    expect(abandon).toHaveBeenCalledOnce();
+  });
+
+  it("hands on an answer in time, and an error as it is", async () => {
+    await expect(within(1000, "x", Promise.resolve(3))).resolves.toBe(3);
+    await expect(within(1000, "x", Promise.reject(new Error("refused")))).rejects.toThrow("refused");
+  });
+});
+
+describe("a server that crashes", () => {
+  it("is started again later each time, and not for ever", () => {
+    expect(backOff([0])).toBe(0);
+    expect(backOff([0, 1_000])).toBe(1_000);
+    expect(backOff([0, 1_000, 3_000])).toBe(4_000);
+    expect(backOff([0, 1_000, 3_000, 8_000])).toBe(15_000);
+    expect(backOff([0, 1_000, 3_000, 8_000, 24_000])).toBeUndefined();
+  });
+
+  it("is forgiven crashes of long ago", () => {
+    expect(backOff([0, 1_000, 3_000, 8_000, 600_000])).toBe(0);
+  });
+});
