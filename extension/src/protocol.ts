@@ -1,4 +1,4 @@
-// Written by scripts/write_protocol_ts.py from server/twinlens/lsp/protocol.py: change that file, not this.
+// Written by scripts/write_protocol_ts.py from server/twinlens/lsp/protocol.py: change that file instead.
 
 import type { Position } from "vscode-languageclient";
 

@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from twinlens.lsp.protocol import to_number
 
 ROOT = Path(__file__).parents[2]
