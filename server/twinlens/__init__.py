@@ -10,7 +10,11 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-_HOME_OF: dict[str, str] = {}
+_HOME_OF: dict[str, str] = {
+    "OutputRecorder": "twinlens.capture",
+    "capture_outputs": "twinlens.capture",
+    "merge_with_config_defaults": "twinlens.capture",
+}
 
 __all__ = ["__version__", *_HOME_OF]
 
