@@ -1,38 +1,16 @@
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 
+import pytest
 import pytest_lsp
-from lsprotocol import types
+import transformers
+from lsp_harness import start_session
 from pytest_lsp import ClientServerConfig, LanguageClient
 
 HERE = Path(__file__).parent
-
-
-def capabilities() -> types.ClientCapabilities:
-    """What VS Code says of itself, as far as the server looks at it."""
-    return types.ClientCapabilities(
-        general=types.GeneralClientCapabilities(position_encodings=[types.PositionEncodingKind.Utf16]),
-        workspace=types.WorkspaceClientCapabilities(
-            configuration=True,
-            workspace_folders=True,
-            did_change_configuration=types.DidChangeConfigurationClientCapabilities(dynamic_registration=True),
-            did_change_watched_files=types.DidChangeWatchedFilesClientCapabilities(dynamic_registration=True),
-            code_lens=types.CodeLensWorkspaceClientCapabilities(refresh_support=True),
-            diagnostics=types.DiagnosticWorkspaceClientCapabilities(refresh_support=True),
-        ),
-        text_document=types.TextDocumentClientCapabilities(
-            hover=types.HoverClientCapabilities(content_format=[types.MarkupKind.Markdown]),
-            diagnostic=types.DiagnosticClientCapabilities(),
-        ),
-    )
-
-
-async def start_session(client: LanguageClient, options: dict | None = None) -> None:
-    """Initializes a server as VS Code would, and answers what it asks in return."""
-    client.feature(types.CLIENT_REGISTER_CAPABILITY)(lambda params: None)
-    await client.initialize_session(types.InitializeParams(capabilities=capabilities(), initialization_options=options))
 
 
 @pytest_lsp.fixture(
@@ -43,3 +21,13 @@ async def probe(lsp_client: LanguageClient):
     await start_session(lsp_client)
     yield
     await lsp_client.shutdown_session()
+
+
+@pytest.fixture(scope="session")
+def small_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A library of a few real models: a folder as `transformers/models` is one."""
+    models = Path(transformers.__path__[0]) / "models"
+    root = tmp_path_factory.mktemp("library")
+    for model in ("llama", "mistral", "gemma2", "bert"):
+        shutil.copytree(models / model, root / model, ignore=shutil.ignore_patterns("__pycache__"))
+    return root

@@ -1,6 +1,6 @@
 """What features add to the methods that LSP allows one handler for.
 
-`server.py` owns the one handler of each such method and joins what the contributors answer. A feature's `register`
+`handlers.py` owns the one handler of each such method and joins what the contributors answer. A feature's `register`
 adds its own with a decorator, all of them `async`:
 
     def register(server: TwinlensServer, services: Services) -> None:
@@ -28,7 +28,8 @@ adds its own with a decorator, all of them `async`:
 - A contributor that raises is logged with its traceback and answers nothing; the others' answers stand. What a person
   should read is a request's `raise Refused("One sentence.")` (jsonrpc.py).
 - Parse with `await services.documents.parse(document, function)` (`read` where the function needs the path too): once
-  a version, in a thread, the last version that parsed while the text does not. Other work of more than some
+  a version, in a thread, the last version that parsed while the text does not. `keep_read(function)` in `register` has
+  each version read without being asked. Other work of more than some
   milliseconds goes through `asyncio.to_thread`.
 - Columns of `ast` become the client's by `document.lines` (positions.py).
 - When an answer would be another although the text is the same, call `services.editor.refresh_lenses()` or

@@ -17,6 +17,8 @@ from twinlens.source.definitions import read_source
 
 T = TypeVar("T")
 
+_PAUSE_SECONDS = 0.1
+
 
 @dataclass(frozen=True)
 class Document:
@@ -58,6 +60,7 @@ class Documents:
         self._workspace = workspace
         self._runs: dict[tuple[str, Callable], _Run] = {}
         self._parsed: dict[tuple[str, Callable], Parsed] = {}
+        self._kept: list[Callable[[Document], Any]] = []
 
     def get(self, uri: str) -> Document:
         """The document as it is now: as typed where it is open, else from disk.
@@ -89,6 +92,18 @@ class Documents:
     async def read(self, document: Document, reader: Callable[[Document], T]) -> Parsed[T] | None:
         """As `parse`, for a reader that needs more than the text, such as the file's name."""
         return await self._remember(document, reader, document)
+
+    def keep_read(self, reader: Callable[[Document], Any]) -> None:
+        """Has `reader` read each document as it is opened and changed, so that there is a last version that parsed."""
+        self._kept.append(reader)
+
+    async def changed(self, uri: str) -> None:
+        """Reads what is kept read, once the person pauses."""
+        document = self.get(uri)
+        await asyncio.sleep(_PAUSE_SECONDS)
+        still_open = uri in self._workspace().text_documents
+        if still_open and self.get(uri).text == document.text:
+            await asyncio.gather(*(self.read(document, reader) for reader in self._kept))
 
     async def _remember(self, document: Document, function: Callable[[Any], T], argument: Any) -> Parsed[T] | None:
         key = (document.uri, function)

@@ -1,13 +1,10 @@
-"""The language server: one handler a method of LSP, which joins what the features contribute (contributions.py)."""
+"""The language server: its features, its services, and its life from `initialize` to the end."""
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
 import logging
 from collections.abc import Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Protocol
 
@@ -23,6 +20,7 @@ from twinlens.lsp.contributions import Contributions, answers
 from twinlens.lsp.documents import Documents
 from twinlens.lsp.editor import Editor
 from twinlens.lsp.features import similarity
+from twinlens.lsp.handlers import join_contributions
 from twinlens.lsp.jsonrpc import TwinlensProtocol
 from twinlens.lsp.library_index import LibraryIndex
 from twinlens.lsp.protocol import InitializationOptions
@@ -77,7 +75,7 @@ def create_server(features: Sequence[Feature] = FEATURES) -> TwinlensServer:
         feature.register(server, services)
     _live(server, services)
     _follow_files(server, services)
-    _answer(server, services)
+    join_contributions(server, services, server.converter)
     return server
 
 
@@ -112,6 +110,14 @@ def _live(server: TwinlensServer, services: Services) -> None:
 
 
 def _follow_files(server: TwinlensServer, services: Services) -> None:
+    @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
+    async def opened(params: types.DidOpenTextDocumentParams) -> None:
+        await services.documents.changed(params.text_document.uri)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
+    async def typed(params: types.DidChangeTextDocumentParams) -> None:
+        await services.documents.changed(params.text_document.uri)
+
     @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
     def closed(params: types.DidCloseTextDocumentParams) -> None:
         services.documents.forget(params.text_document.uri)
@@ -126,40 +132,6 @@ def _follow_files(server: TwinlensServer, services: Services) -> None:
         await answers(services.contribute.to_files_changed, paths)
 
 
-def _answer(server: TwinlensServer, services: Services) -> None:
-    contribute, get = services.contribute, services.documents.get
-
-    @server.feature(types.TEXT_DOCUMENT_HOVER)
-    async def hover(params: types.HoverParams) -> types.Hover | None:
-        parts = await answers(contribute.to_hover, get(params.text_document.uri), params.position)
-        markdown = "\n\n---\n\n".join(filter(None, parts))
-        return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, markdown)) if markdown else None
-
-    @server.feature(types.TEXT_DOCUMENT_CODE_LENS)
-    async def code_lenses(params: types.CodeLensParams) -> list[types.CodeLens]:
-        return list(chain(*await answers(contribute.to_code_lenses, get(params.text_document.uri))))
-
-    kinds = types.CodeActionOptions([types.CodeActionKind.QuickFix, types.CodeActionKind.Refactor])
-
-    @server.feature(types.TEXT_DOCUMENT_CODE_ACTION, kinds)
-    async def code_actions(params: types.CodeActionParams) -> list[types.CodeAction]:
-        return list(chain(*await answers(contribute.to_code_actions, get(params.text_document.uri), params)))
-
-    pulled = types.DiagnosticOptions(inter_file_dependencies=True, workspace_diagnostics=False, identifier="twinlens")
-
-    @server.feature(types.TEXT_DOCUMENT_DIAGNOSTIC, pulled)
-    async def diagnostics(params: types.DocumentDiagnosticParams) -> types.DocumentDiagnosticReport:
-        found = list(chain(*await answers(contribute.to_diagnostics, get(params.text_document.uri))))
-        result_id = _digest(server.converter.unstructure(found))
-        if result_id == params.previous_result_id:
-            return types.RelatedUnchangedDocumentDiagnosticReport(result_id)
-        return types.RelatedFullDocumentDiagnosticReport(found, result_id=result_id)
-
-
 def _folders(server: TwinlensServer) -> list[Path]:
     paths = (to_fs_path(folder.uri) for folder in server.workspace.folders.values())
     return [Path(path) for path in paths if path is not None]
-
-
-def _digest(plain: object) -> str:
-    return hashlib.blake2b(json.dumps(plain).encode(), digest_size=12).hexdigest()

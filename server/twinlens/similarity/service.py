@@ -167,10 +167,16 @@ class SimilarityService:
             *("--index", str(self._folder), "--embedder", self._embedder),
             *(["--afresh"] if afresh else []),
         ]
-        self._set(replace(self.status, state="building", percent=0, message="Building the similarity index."))
+        before = self.status
+        self._set(replace(self.status, state="building", percent=0, message="Building the similarity index (0 %)."))
         self._builder = await LineProcess.start(self._command("build", *arguments), _environment_path())
-        async for line in self._builder.lines():
-            await self._build_progress(line)
+        try:
+            async for line in self._builder.lines():
+                await self._build_progress(line)
+        except asyncio.CancelledError:
+            await self._builder.kill()
+            self._set(before)
+            raise
         if self._builder.killed:
             return
         problem = self._builder.problem()
