@@ -1,0 +1,63 @@
+import { join } from "node:path";
+import { nodeModules, venvBin, venvPython } from "./paths.mjs";
+import { run } from "./run.mjs";
+import { heading, say, seconds } from "./say.mjs";
+
+/**
+ * One command whose exit code says whether all is well.
+ * @typedef {object} Check
+ * @property {string} name
+ * @property {readonly string[]} command
+ * @property {Record<string, string>} [env]
+ * @property {boolean} [saysItself] whether its last line says how it went, so that nothing need follow
+ */
+
+/**
+ * Lint, format and types of both languages, and the layer rule.
+ * @param {import("./node.mjs").ProjectNode} project
+ * @returns {Check[]}
+ */
+export function lintChecks({ node, path }) {
+  const tool = (/** @type {string} */ name, /** @type {string[]} */ ...args) => [join(venvBin, name), ...args];
+  const script = (/** @type {string} */ file, /** @type {string[]} */ ...args) => [
+    node,
+    join(nodeModules, file),
+    ...args,
+  ];
+  return [
+    { name: "Python lint (ruff)", command: tool("ruff", "check", "--no-cache") },
+    { name: "Python format (ruff)", command: tool("ruff", "format", "--check", "--no-cache") },
+    { name: "Python types (ty)", command: tool("ty", "check", "--python", venvPython) },
+    { name: "Python layers (import-linter)", command: tool("lint-imports", "--no-cache") },
+    {
+      name: "TypeScript lint and format (Biome)",
+      command: script("@biomejs/biome/bin/biome", "check", "--error-on-warnings"),
+    },
+    { name: "TypeScript types (tsc)", command: script("typescript/bin/tsc", "--noEmit"), env: { PATH: path } },
+  ];
+}
+
+/**
+ * Runs one check under a heading of its own.
+ * @param {Check} check
+ * @returns {Promise<boolean>} whether it passed
+ */
+export async function passes({ name, command, env = {}, saysItself = false }) {
+  heading(name);
+  const start = performance.now();
+  const code = await run(command, { env });
+  if (!saysItself)
+    say(`${name}: ${code === 0 ? "passed" : `failed (exit code ${code})`} in ${seconds(performance.now() - start)}`);
+  return code === 0;
+}
+
+/**
+ * Runs all of them, so that one failure does not hide another.
+ * @param {readonly Check[]} checks
+ * @returns {Promise<string[]>} the names of those that failed
+ */
+export async function failures(checks) {
+  const failed = [];
+  for (const check of checks) if (!(await passes(check))) failed.push(check.name);
+  return failed;
+}

@@ -1,0 +1,38 @@
+import { readFile, rename, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { UserError } from "../lib/errors.mjs";
+import { checkout } from "../lib/paths.mjs";
+import { must } from "../lib/run.mjs";
+import { faults } from "./contents.mjs";
+import { vsixEntries } from "./listing.mjs";
+import { buildPythonPart } from "./pythonPart.mjs";
+
+/** @typedef {import("../lib/node.mjs").ProjectNode} ProjectNode */
+
+/** @returns {Promise<string>} where `npm run package` puts the extension */
+export async function vsixPath() {
+  const { name, version } = JSON.parse(await readFile(join(checkout, "package.json"), "utf8"));
+  return join(checkout, `${name}-${version}.vsix`);
+}
+
+/**
+ * Builds the extension into one file that VS Code installs.
+ * @param {ProjectNode} project
+ * @returns {Promise<string>} the file
+ * @throws {UserError} where it does not build, or holds what it should not
+ */
+export async function buildVsix({ node }) {
+  const file = await vsixPath();
+  // A build that fails must not leave an older one to be tested in its place.
+  await rm(file, { force: true });
+  await buildPythonPart();
+  await must([node, join(checkout, "scripts", "bundle.mjs")], "The extension could not be bundled.");
+  const beside = `${file}.unfinished`;
+  const vsce = join(checkout, "node_modules", "@vscode", "vsce", "vsce");
+  const options = ["--no-dependencies", "--allow-missing-repository", "--out", beside];
+  await must([node, vsce, "package", ...options], "vsce could not package the extension.");
+  const found = faults(await vsixEntries(beside));
+  if (found.length > 0) throw new UserError(`The packaged extension is not as it should be:\n  ${found.join("\n  ")}`);
+  await rename(beside, file);
+  return file;
+}
