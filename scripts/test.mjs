@@ -36,7 +36,7 @@ await runEntryPoint(async () => {
     });
     checks.push({
       name: "Journeys in a real editor (Playwright)",
-      command: script("@playwright/test/cli.js", "test", ...rest),
+      command: script("@playwright/test/cli.js", "test", "--config", "tests/e2e", ...rest),
     });
   }
   if (has("lsp") || has("python")) {

@@ -12,21 +12,24 @@ export const baseSettings = {
   "git.openRepositoryInParentFolders": "never",
   "telemetry.telemetryLevel": "off",
   "twinlens.interpreter": venvPython,
+  "workbench.secondarySideBar.defaultVisibility": "hidden",
   "workbench.startupEditor": "none",
   "workbench.tips.enabled": false,
 };
 
-/** @param {string} userData */
-const settingsFile = (userData) => join(userData, "User", "settings.json");
+// The browser's window counts the server as a remote machine: settings of machine scope are read from the second alone.
+const FILES = [join("User", "settings.json"), join("Machine", "settings.json")];
 
 /**
  * @param {string} userData VS Code's user data folder
  * @param {Readonly<Record<string, unknown>>} settings
  */
 export async function writeSettings(userData, settings) {
-  await mkdir(dirname(settingsFile(userData)), { recursive: true });
-  await writeFile(settingsFile(userData), `${JSON.stringify(settings, null, 2)}\n`);
+  for (const file of FILES) {
+    await mkdir(dirname(join(userData, file)), { recursive: true });
+    await writeFile(join(userData, file), `${JSON.stringify(settings, null, 2)}\n`);
+  }
 }
 
 /** @param {string} userData */
-export const hasSettings = (userData) => existsSync(settingsFile(userData));
+export const hasSettings = (userData) => FILES.every((file) => existsSync(join(userData, file)));

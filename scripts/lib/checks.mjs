@@ -1,5 +1,6 @@
+import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { nodeModules, venvBin, venvPython } from "./paths.mjs";
+import { checkout, nodeModules, venvBin, venvPython } from "./paths.mjs";
 import { run } from "./run.mjs";
 import { heading, say, seconds } from "./say.mjs";
 
@@ -12,12 +13,15 @@ import { heading, say, seconds } from "./say.mjs";
  * @property {boolean} [saysItself] whether its last line says how it went, so that nothing need follow
  */
 
+// What runs in Node knows no DOM, and what runs in a page no Node: each has its own types.
+const TYPESCRIPT_PROJECTS = ["tsconfig.json", "tests/e2e/tsconfig.json", "extension/webview/tsconfig.json"];
+
 /**
  * Lint, format and types of both languages, and the layer rule.
  * @param {import("./node.mjs").ProjectNode} project
  * @returns {Check[]}
  */
-export function lintChecks({ node, path }) {
+export function lintChecks({ node }) {
   const tool = (/** @type {string} */ name, /** @type {string[]} */ ...args) => [join(venvBin, name), ...args];
   const script = (/** @type {string} */ file, /** @type {string[]} */ ...args) => [
     node,
@@ -33,7 +37,10 @@ export function lintChecks({ node, path }) {
       name: "TypeScript lint and format (Biome)",
       command: script("@biomejs/biome/bin/biome", "check", "--error-on-warnings"),
     },
-    { name: "TypeScript types (tsc)", command: script("typescript/bin/tsc", "--noEmit"), env: { PATH: path } },
+    ...TYPESCRIPT_PROJECTS.filter((file) => existsSync(join(checkout, file))).map((file) => ({
+      name: `TypeScript types (tsc, ${file})`,
+      command: script("typescript/bin/tsc", "--noEmit", "-p", file),
+    })),
   ];
 }
 

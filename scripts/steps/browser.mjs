@@ -20,12 +20,7 @@ export async function ensureBrowser() {
   if (systemKind() === "debian") {
     await ensureSystemPackages({
       purpose: "Testing in a real editor",
-      debian: [
-        ...(findChromium() ? [] : ["chromium"]),
-        "fonts-cantarell",
-        "fonts-dejavu-core",
-        "fonts-noto-color-emoji",
-      ],
+      debian: [...(findChromium() ? [] : ["chromium"]), "fonts-inter", "fonts-dejavu-core", "fonts-noto-color-emoji"],
       elsewhere: "",
     });
   }
