@@ -14,6 +14,12 @@ _HOME_OF: dict[str, str] = {
     "OutputRecorder": "twinlens.capture",
     "capture_outputs": "twinlens.capture",
     "merge_with_config_defaults": "twinlens.capture",
+    "apply_patches": "twinlens.patching",
+    "clear_patch_mapping": "twinlens.patching",
+    "get_patch_mapping": "twinlens.patching",
+    "patch_output_recorders": "twinlens.patching",
+    "register_patch_mapping": "twinlens.patching",
+    "unregister_patch_mapping": "twinlens.patching",
 }
 
 __all__ = ["__version__", *_HOME_OF]

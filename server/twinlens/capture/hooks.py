@@ -107,10 +107,11 @@ def ensure_hooks(model: nn.Module) -> bool:
 ensure_hooks._dynamo_marked_constant = True  # ty: ignore[missing-attribute]
 
 
-def renew_hooks(model: nn.Module) -> None:
-    """Bring the hooks of `model` and of every model within it in step with what they declare now."""
+def forget_hooks(model: nn.Module) -> None:
+    """Let the next call that asks for outputs bring the hooks in `model` in step with what is declared by then."""
     with _installing:
-        _install(model)
+        for module in model.modules():
+            module.__dict__.pop(_HOOKED_FOR, None)
 
 
 @dataclass(frozen=True)
@@ -121,11 +122,6 @@ class _Site:
     runs: nn.Module
     path: str
     in_compiled: bool
-
-
-def planned_hooks(model: nn.Module) -> dict[nn.Module, list[Hook]]:
-    """Each module of `model` that its declaration, or that of a model within it, means, with its hooks."""
-    return {site.module: hooks for site, hooks in _plan(model).values()}
 
 
 def _install(model: nn.Module) -> None:

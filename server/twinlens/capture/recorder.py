@@ -92,8 +92,13 @@ def _recorder(key: str, entry: Any) -> OutputRecorder:
             getattr(entry, "class_name", None),
             getattr(entry, "capture_initial_hidden_state", True),
         )
+    raise no_recorder(key, entry)
+
+
+def no_recorder(key: str, entry: object) -> TypeError:
+    """The error for a declaration that holds `entry`, which records nothing, under `key`."""
     remedy = "a list is meant" if isinstance(entry, tuple) else "give a module class, its name or an OutputRecorder"
-    raise TypeError(f"{DECLARATION}[{key!r}] holds {entry!r}, a {type(entry).__name__}: {remedy}")
+    return TypeError(f"{DECLARATION}[{key!r}] holds {entry!r}, a {type(entry).__name__}: {remedy}")
 
 
 def matches(recorder: OutputRecorder, module: nn.Module, path: str) -> bool:
