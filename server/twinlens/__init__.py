@@ -20,6 +20,7 @@ _HOME_OF: dict[str, str] = {
     "patch_output_recorders": "twinlens.patching",
     "register_patch_mapping": "twinlens.patching",
     "unregister_patch_mapping": "twinlens.patching",
+    "model_addition_debugger_context": "twinlens.tracing.context",
 }
 
 __all__ = ["__version__", *_HOME_OF]

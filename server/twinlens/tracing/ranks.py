@@ -88,11 +88,13 @@ def _moved(tensor: Tensor, folder: str) -> Tensor:
 
 def _whole(shards: Sequence[Tensor]) -> Tensor:
     """The whole of a tensor from its shards; of equal parts that several ranks hold, the first is kept."""
+    first = shards[0]
+    if "Partial" in first.placement:  # each rank holds a summand of every element
+        return replace(first, pieces=tuple(piece for shard in shards for piece in shard.pieces))
     parts: dict[tuple[int, ...], tuple[Piece, Statistics | None]] = {}
     for shard in shards:
         for piece in shard.pieces:
             parts.setdefault(piece.start, (piece, shard.statistics))
-    first = shards[0]
     pieces = [piece for piece, _ in parts.values()]
     if len(pieces) == 1 and pieces[0].shape == first.shape:
         return replace(first, data=pieces[0].data, pieces=())

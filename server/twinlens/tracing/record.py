@@ -251,7 +251,7 @@ class Info:
     config: Mapping[str, object] = field(default_factory=dict)
     """The model's `config.to_dict()` where it has one: JSON values only."""
     versions: Mapping[str, str] = field(default_factory=dict)
-    """`python`, `torch`, `safetensors`, `twinlens`, and `transformers` where it is imported."""
+    """`python`, `twinlens`, `torch`, and `transformers` and `safetensors` where they are imported."""
     rank: int = 0
     world_size: int = 1
 

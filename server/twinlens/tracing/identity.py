@@ -1,0 +1,80 @@
+"""Know a tensor again that was seen before, and that nothing wrote to since."""
+
+from __future__ import annotations
+
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+
+from twinlens.tracing.packed import dense, raw_bytes
+
+META = "meta"
+NOT_STRIDED = "not strided"
+TRANSFORMED = "inside a function transform"
+
+_SAMPLED = 16
+_weak_tensor_reference: Any = vars(torch._C)["_WeakTensorRef"]
+_Value = TypeVar("_Value")
+
+
+class _Seen(NamedTuple):
+    """The weak reference keeps a dead tensor's address from being given to another one."""
+
+    reference: Any
+    version: int
+    sample: bytes
+    value: Any
+
+
+class SeenTensors(Generic[_Value]):
+    """Maps a live tensor to a value, for as long as its contents are what they were."""
+
+    def __init__(self) -> None:
+        self._seen: dict[int, _Seen] = {}
+
+    def get(self, tensor: torch.Tensor) -> _Value | None:
+        seen = self._seen.get(tensor._cdata)
+        if seen is None or seen.version != _version(tensor) or seen.sample != _sample(tensor):
+            return None
+        return seen.value
+
+    def put(self, tensor: torch.Tensor, value: _Value) -> None:
+        version = _version(tensor)
+        if version >= 0 and local_part(tensor).is_contiguous():
+            self._seen[tensor._cdata] = _Seen(_weak_tensor_reference(tensor), version, _sample(tensor), value)
+
+
+def local_part(tensor: torch.Tensor) -> torch.Tensor:
+    """A DTensor's part on this rank; any other tensor itself."""
+    return getattr(tensor, "_local_tensor", tensor)
+
+
+def why_without_values(tensor: torch.Tensor) -> str:
+    """Why `tensor`, a local part, has no values that could be read; empty if it has."""
+    if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        return TRANSFORMED
+    if tensor.device.type == "meta" or isinstance(tensor, FakeTensor):
+        return META
+    if tensor.layout is not torch.strided or is_traceable_wrapper_subclass(tensor):
+        return NOT_STRIDED
+    return ""
+
+
+def _version(tensor: torch.Tensor) -> int:
+    """How often torch knows the tensor to have been written to; -1 where nobody counts."""
+    local = local_part(tensor)
+    return -1 if local.is_inference() or why_without_values(local) else local._version
+
+
+def _sample(tensor: torch.Tensor) -> bytes:
+    """Some bytes of a contiguous tensor: kernels from outside torch write without being counted by `_version`."""
+    local = local_part(tensor)
+    if not local.is_contiguous():
+        return b""
+    if local.device.type != "cpu":
+        flat = local.detach().reshape(-1)
+        return raw_bytes(dense(flat[:: flat.numel() // _SAMPLED + 1])).tobytes()
+    memory = raw_bytes(local)
+    return memory[:: len(memory) // _SAMPLED | 1].tobytes()
