@@ -32,7 +32,10 @@ class Collected:
         self.empty_calls = 0
 
     def add(self, entry: Any) -> None:
-        """Record `entry`; one that the selection leaves out holds its place with None."""
+        """Record `entry`, unless it is None; one that the selection leaves out holds its place with None."""
+        if entry is None:
+            self.empty_calls += 1
+            return
         entries = self.entries
         selection = self.selection
         if selection is None:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from twinlens.capture.collector import Collected, running
+from twinlens.capture.collector import running
 from twinlens.capture.recorder import (
     DECLARATION,
     OutputRecorder,
@@ -40,46 +40,42 @@ class RecordingHook:
         """Called by `nn.Module` after the forward of `module`."""
         collected = running.collected
         if collected is not None and self.key in collected:
-            self.record(module, output, collected[self.key])
-
-    def record(self, module: nn.Module, output: Any, into: Collected) -> None:
-        """Raises IndexError where `output` has no element `index`."""
-        entry = output
-        if isinstance(output, (tuple, list)):
-            if not -len(output) <= self.index < len(output):
-                raise IndexError(
-                    f"_can_record_outputs[{self.key!r}] records element {self.index} of what "
-                    f"{type(module).__name__} returns, which has {len(output)}"
-                )
-            entry = output[self.index]
-        if entry is None:
-            into.empty_calls += 1
-        else:
-            into.add(entry)
+            collected[self.key].add(_element(output, self.index, self.key, module))
 
 
 @dataclass(frozen=True)
 class InitialStateHook:
     """As `RecordingHook`, but the first one that runs in a forward records its module's input before its output."""
 
-    recording: RecordingHook
+    key: str
+    index: int
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
         """Called by `nn.Module` after the forward of `module`: a hook registered with `with_kwargs`."""
         collected = running.collected
-        key = self.recording.key
-        if collected is not None and key in collected:
-            if not collected[key].entries:
-                collected[key].add(_input_of(module, args, kwargs))
-            self.recording.record(module, output, collected[key])
+        if collected is not None and self.key in collected:
+            into = collected[self.key]
+            if not into.entries:
+                into.add(args[0] if args else _input_of(module, kwargs))
+            into.add(_element(output, self.index, self.key, module))
 
 
 Hook = RecordingHook | InitialStateHook
 
 
-def _input_of(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    if args:
-        return args[0]
+def _element(output: Any, index: int, key: str, module: nn.Module) -> Any:
+    """Raises IndexError where `output` is a tuple or a list that has no element `index`."""
+    if not isinstance(output, (tuple, list)):
+        return output
+    if -len(output) <= index < len(output):
+        return output[index]
+    raise IndexError(
+        f"_can_record_outputs[{key!r}] records element {index} of what {type(module).__name__} returns, "
+        f"which has {len(output)}"
+    )
+
+
+def _input_of(module: nn.Module, kwargs: dict[str, Any]) -> Any:
     if "hidden_states" in kwargs:
         return kwargs["hidden_states"]
     for value in kwargs.values():
@@ -204,7 +200,6 @@ def _meant(recorder: OutputRecorder, sites: list[_Site], prefix: str) -> list[_S
 
 
 def _hook(key: str, recorder: OutputRecorder) -> Hook:
-    recording = RecordingHook(key, recorder.index)
     if key == "hidden_states" and recorder.capture_initial_hidden_state:
-        return InitialStateHook(recording)
-    return recording
+        return InitialStateHook(key, recorder.index)
+    return RecordingHook(key, recorder.index)
