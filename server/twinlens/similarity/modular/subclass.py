@@ -100,7 +100,7 @@ def inherited_decorators(child: cst.ClassDef, parent: cst.ClassDef) -> list[str]
 def _own_annotations(method: cst.FunctionDef, source: ModelingSource) -> dict[str, str]:
     """Parameter to annotation, where that names a class of the model itself, such as its configuration."""
     parameters = (*method.params.posonly_params, *method.params.params, *method.params.kwonly_params)
-    written = {p.name.value: source.sanitised(p.annotation) for p in parameters if p.annotation is not None}
+    written = {p.name.value: source.sanitised(p.annotation.annotation) for p in parameters if p.annotation is not None}
     return {name: text for name, text in written.items() if PLACEHOLDER in text}
 
 
