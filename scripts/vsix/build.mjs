@@ -1,4 +1,4 @@
-import { readFile, rename, rm } from "node:fs/promises";
+import { cp, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { UserError } from "../lib/errors.mjs";
 import { checkout } from "../lib/paths.mjs";
@@ -9,10 +9,22 @@ import { buildPythonPart } from "./pythonPart.mjs";
 
 /** @typedef {import("../lib/node.mjs").ProjectNode} ProjectNode */
 
+const staging = join(checkout, ".twinlens-cache", "vsix");
+
 /** @returns {Promise<string>} where `npm run package` puts the extension */
 export async function vsixPath() {
   const { name, version } = JSON.parse(await readFile(join(checkout, "package.json"), "utf8"));
   return join(checkout, `${name}-${version}.vsix`);
+}
+
+// vsce matches each file below its folder against each pattern, which takes half a minute where .venv is among them.
+async function stage() {
+  const { files } = JSON.parse(await readFile(join(checkout, "package.json"), "utf8"));
+  await rm(staging, { recursive: true, force: true });
+  for (const pattern of ["package.json", ...files]) {
+    const path = pattern.replace(/\/\*\*$/, "");
+    await cp(join(checkout, path), join(staging, path), { recursive: true });
+  }
 }
 
 /**
@@ -30,7 +42,8 @@ export async function buildVsix({ node }) {
   const beside = `${file}.unfinished`;
   const vsce = join(checkout, "node_modules", "@vscode", "vsce", "vsce");
   const options = ["--no-dependencies", "--allow-missing-repository", "--out", beside];
-  await must([node, vsce, "package", ...options], "vsce could not package the extension.");
+  await stage();
+  await must([node, vsce, "package", ...options], "vsce could not package the extension.", { cwd: staging });
   const found = faults(await vsixEntries(beside));
   if (found.length > 0) throw new UserError(`The packaged extension is not as it should be:\n  ${found.join("\n  ")}`);
   await rename(beside, file);
