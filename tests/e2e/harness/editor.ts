@@ -153,11 +153,12 @@ export class Editor {
     return this.page.frameLocator("iframe.webview.ready").frameLocator("iframe#active-frame");
   }
 
-  /** Replaces the whole text of the active editor, unsaved, as if it were pasted. */
+  /** Replaces the whole text of the active editor by pasting, which adds no brackets or indents of its own. Unsaved. */
   async replaceText(text: string): Promise<void> {
     await this.page.locator(".editor-group-container.active .monaco-editor .view-lines").first().click();
     await this.page.keyboard.press("ControlOrMeta+a");
-    await this.page.keyboard.insertText(text);
+    await this.page.evaluate((copied) => navigator.clipboard.writeText(copied), text);
+    await this.page.keyboard.press("ControlOrMeta+v");
   }
 
   /** Saves the active editor. */
