@@ -128,7 +128,7 @@ def version(name):
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
         return None
-print(json.dumps({"version": "%d.%d.%d" % sys.version_info[:3],
+print(json.dumps({"path": sys.executable, "version": "%d.%d.%d" % sys.version_info[:3],
                   "torch": version("torch"), "transformers": version("transformers")}))
 `;
 
@@ -152,10 +152,13 @@ async function probe(candidate: Candidate, folder: string | undefined): Promise<
   return { ...candidate, ...found };
 }
 
-function parseProbe(output: string): Omit<Interpreter, keyof Candidate> | undefined {
+/** `path` is the Python itself where the candidate is a script that starts one, as pyenv's are. */
+function parseProbe(output: string): Omit<Interpreter, "source"> | undefined {
   try {
-    const { version, torch, transformers } = JSON.parse(output) as Record<string, unknown>;
-    return typeof version === "string" ? { version, torch: text(torch), transformers: text(transformers) } : undefined;
+    const { path, version, torch, transformers } = JSON.parse(output) as Record<string, unknown>;
+    return typeof path === "string" && typeof version === "string"
+      ? { path, version, torch: text(torch), transformers: text(transformers) }
+      : undefined;
   } catch {
     return undefined;
   }

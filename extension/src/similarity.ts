@@ -49,7 +49,7 @@ export function matchItem(match: SimilarClass): MatchItem {
   const scores = [
     match.embedding === null ? undefined : `embedding ${match.embedding.toFixed(2)}`,
     `Jaccard ${match.jaccard.toFixed(2)}`,
-    match.inBoth ? "in both top fives" : undefined,
+    match.inBoth ? "✓ among the five best by both" : undefined,
     match.twins.length > 0 ? `same as ${match.twins.join(", ")}` : undefined,
     match.ancestors.length > 0 ? `from ${match.ancestors.join(", ")}` : undefined,
   ];
@@ -77,9 +77,13 @@ async function rebuildIndex(server: Server): Promise<void> {
   };
   try {
     await vscode.window.withProgress(where, async (progress, token) => {
-      const listening = server.onNotification("twinlens/indexStatus", ({ percent }) =>
-        progress.report(percent === null ? {} : { message: `${percent} %` }),
-      );
+      let before = 0;
+      const listening = server.onNotification("twinlens/indexStatus", ({ percent }) => {
+        if (percent !== null) {
+          progress.report({ message: `${percent} %`, increment: percent - before });
+          before = percent;
+        }
+      });
       try {
         await server.ask("twinlens/rebuildIndex", {}, { token, milliseconds: null });
       } finally {

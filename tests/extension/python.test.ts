@@ -10,9 +10,12 @@ let folder: string;
 let surroundings: Surroundings;
 
 /** An executable that answers the probe as a Python of this version does. */
-async function python(place: string, version: string): Promise<string> {
+async function python(place: string, version: string, itself = place): Promise<string> {
   await mkdir(join(place, ".."), { recursive: true });
-  await writeFile(place, `#!/bin/sh\necho '{"version": "${version}", "torch": "2.9.0", "transformers": null}'\n`);
+  await writeFile(
+    place,
+    `#!/bin/sh\necho '${JSON.stringify({ path: itself, version, torch: "2.9.0", transformers: null })}'\n`,
+  );
   await chmod(place, 0o755);
   return place;
 }
@@ -108,12 +111,20 @@ describe("the interpreter", () => {
     expect(complaints).toEqual(["No Python 3.10 or newer was found. Set twinlens.interpreter to one."]);
   });
 
+  it("is the Python itself where a script on PATH starts one", async () => {
+    const real = await python(join(folder, "versions", "3.12", "bin", "python3"), "3.12.0");
+    const shim = await python(join(folder, "shims", "python3"), "3.12.0", real);
+    const { interpreter } = await resolveInterpreter({ ...surroundings, env: { PATH: join(shim, "..") } });
+    expect(interpreter).toMatchObject({ path: real, source: "PATH" });
+  });
+
   it("may be a link, as in a virtual environment", async () => {
-    const real = await python(join(folder, "real", "python3.12"), "3.12.0");
+    const link = join(folder, ".venv", "bin", "python");
+    const real = await python(join(folder, "real", "python3.12"), "3.12.0", link);
     await mkdir(join(folder, ".venv", "bin"), { recursive: true });
-    await symlink(real, join(folder, ".venv", "bin", "python"));
+    await symlink(real, link);
     const { interpreter } = await resolveInterpreter(surroundings);
-    expect(interpreter?.path).toBe(join(folder, ".venv", "bin", "python"));
+    expect(interpreter?.path).toBe(link);
   });
 });
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from typing import Any
 
 import pytest
@@ -126,6 +127,15 @@ async def test_columns_count_utf16_after_accents_and_emoji(probe: LanguageClient
     open_document(probe, 's = "é🤗"; T = Überblick\n')
     assert "the word Überblick" in await hover(probe, 0, 15)
     assert "the word T" in await hover(probe, 0, 11)
+
+
+async def test_the_servers_process_imports_nothing_heavy():
+    heavy = {"torch", "numpy", "scipy", "transformers", "faiss", "tokenizers", "sentence_transformers", "libcst"}
+    code = "import sys, twinlens.lsp.server; print(*sorted({name.split('.')[0] for name in sys.modules}))"
+    done = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE)
+    imported, _ = await done.communicate()
+    assert "pygls" in imported.decode().split()
+    assert heavy.isdisjoint(imported.decode().split())
 
 
 async def test_unchanged_diagnostics_are_not_sent_again(probe: LanguageClient):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import venv
 from pathlib import Path
 
 import pytest
@@ -35,11 +36,10 @@ async def lumen(warm: Editor):
 
 async def test_hover_on_a_class_lists_real_classes_with_both_scores_and_a_link(lumen: Editor, small_library: Path):
     markdown = await lumen.hover_on(URI, TEXT, "LumenMLP")
-    assert markdown.startswith("**LumenMLP** resembles\n")
-    assert "| | model | embedding | Jaccard |" in markdown
+    assert markdown.startswith("| Similar to LumenMLP&ensp; | Model&ensp; | Embedding&ensp; | Jaccard |\n")
     path = small_library.resolve() / "llama" / "modeling_llama.py"
     line = 1 + path.read_text(encoding="utf-8").split("\n").index("class LlamaMLP(nn.Module):")
-    assert f"[LlamaMLP]({path.as_uri()}#L{line}) ✓ | llama" in markdown
+    assert f"[LlamaMLP]({path.as_uri()}#L{line}) ✓&ensp; | llama" in markdown
 
 
 async def test_hover_answers_on_a_base_class_and_on_a_use(lumen: Editor):
@@ -47,12 +47,12 @@ async def test_hover_answers_on_a_base_class_and_on_a_use(lumen: Editor):
     lumen.type(URI, text)
     on_base = await lumen.hover_on(URI, text, "LumenMLP):\n    pass")
     on_use = await lumen.hover_on(URI, text, "LumenMLP(None)")
-    assert on_base.startswith("**LumenMLP**")
+    assert on_base.startswith("| Similar to LumenMLP&ensp; |")
     assert on_use == on_base
 
 
 async def test_hover_answers_on_a_module_level_function(lumen: Editor):
-    assert (await lumen.hover_on(URI, TEXT, "rotate_half")).startswith("**rotate_half** resembles")
+    assert (await lumen.hover_on(URI, TEXT, "rotate_half")).startswith("| Similar to rotate_half&ensp; |")
 
 
 async def test_hover_is_quiet_where_there_is_nothing_to_say(lumen: Editor):
@@ -73,7 +73,7 @@ async def test_hover_is_quiet_on_an_attribute_and_a_method_that_bear_a_functions
 async def test_hover_follows_text_that_is_not_saved(lumen: Editor):
     text = TEXT.replace("LumenMLP", "LumenFeedForward")
     lumen.type(URI, text)
-    assert (await lumen.hover_on(URI, text, "LumenFeedForward")).startswith("**LumenFeedForward** resembles")
+    assert (await lumen.hover_on(URI, text, "LumenFeedForward")).startswith("| Similar to LumenFeedForward&ensp; |")
 
 
 async def test_hover_answers_from_the_last_text_that_parsed_though_nobody_asked_then(lumen: Editor):
@@ -87,9 +87,9 @@ async def test_columns_are_right_after_accents_and_emoji(lumen: Editor):
     text = TEXT + '\n\nnames = {"é🤗é": LumenMLP, "🤗": LumenAttention}\n'
     lumen.type(URI, text)
     line = text.split("\n").index('names = {"é🤗é": LumenMLP, "🤗": LumenAttention}')
-    assert (await lumen.hover(URI, line, 17)).startswith("**LumenMLP**")
-    assert (await lumen.hover(URI, line, 24)).startswith("**LumenMLP**")
-    assert (await lumen.hover(URI, line, 33)).startswith("**LumenAttention**")
+    assert (await lumen.hover(URI, line, 17)).startswith("| Similar to LumenMLP&ensp; |")
+    assert (await lumen.hover(URI, line, 24)).startswith("| Similar to LumenMLP&ensp; |")
+    assert (await lumen.hover(URI, line, 33)).startswith("| Similar to LumenAttention&ensp; |")
     assert await lumen.hover(URI, line, 30) == ""
 
 
@@ -132,7 +132,7 @@ async def test_a_file_that_is_empty_or_does_not_parse_has_no_hover_and_breaks_no
     lumen.open("file:///lumen/odd.py", text)
     assert await lumen.hover("file:///lumen/odd.py", 0, 0) == ""
     lumen.type(URI, TEXT)
-    assert (await lumen.hover_on(URI, TEXT, "LumenMLP")).startswith("**LumenMLP**")
+    assert (await lumen.hover_on(URI, TEXT, "LumenMLP")).startswith("| Similar to LumenMLP&ensp; |")
 
 
 async def test_a_file_of_20000_lines_is_answered_and_others_meanwhile(lumen: Editor):
@@ -144,8 +144,8 @@ async def test_a_file_of_20000_lines_is_answered_and_others_meanwhile(lumen: Edi
     huge, small = await asyncio.gather(
         lumen.hover_on("file:///lumen/modeling_huge.py", text, "Lumen7MLP"), lumen.hover_on(URI, TEXT, "LumenMLP")
     )
-    assert huge.startswith("**Lumen7MLP** resembles")
-    assert small.startswith("**LumenMLP** resembles")
+    assert huge.startswith("| Similar to Lumen7MLP&ensp; |")
+    assert small.startswith("| Similar to LumenMLP&ensp; |")
 
 
 async def test_a_file_in_latin_1_is_read_by_the_coding_it_declares(warm: Editor, tmp_path: Path):
@@ -182,6 +182,21 @@ async def test_an_interpreter_that_does_not_exist_is_named_with_the_remedy(small
         )
         broken.open(URI, TEXT)
         assert "/gone/python" in await broken.hover_on(URI, TEXT, "LumenMLP")
+
+
+async def test_an_interpreter_without_packages_gives_jaccard_matches_and_names_the_command(
+    small_library: Path, tmp_path: Path
+):
+    venv.create(tmp_path / "bare", with_pip=False)
+    bare = str(tmp_path / "bare" / "bin" / "python")
+    async with editor(tmp_path, {"library": [str(small_library)]}, interpreter=bare) as lacking:
+        status = await lacking.until("jaccard-only")
+        assert status.remedy == f"{bare} -m pip install numpy tokenizers safetensors faiss-cpu"
+        lacking.open(URI, TEXT)
+        markdown = await lacking.hover_on(URI, TEXT, "LumenMLP")
+        assert markdown.startswith("| Similar to LumenMLP&ensp; | Model&ensp; | Jaccard |\n")
+        assert "[LlamaMLP](file:" in markdown
+        assert f"`{status.remedy}`" in markdown
 
 
 async def test_a_changed_library_setting_brings_another_index(small_library: Path, tmp_path: Path):

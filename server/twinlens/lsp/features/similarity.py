@@ -132,14 +132,13 @@ def _around(line: int, definitions: Sequence[Definition]) -> Definition | None:
 def _markdown(name: str, answer: Answer, status: IndexStatus) -> Iterator[str]:
     if answer.ranked:
         with_embedding = any(ranked.match.embedding is not None for ranked in answer.ranked)
-        yield f"**{name}** resembles"
-        yield ""
-        yield "| | model |" + (" embedding |" if with_embedding else "") + " Jaccard |"
-        yield "|:--|:--|" + ("--:|" if with_embedding else "") + "--:|"
-        yield from (_row(ranked, with_embedding) for ranked in answer.ranked)
+        scores = ["Embedding", "Jaccard"] if with_embedding else ["Jaccard"]
+        yield _row([f"Similar to {name}", "Model", *scores])
+        yield "|:--|:--|" + "--:|" * len(scores)
+        yield from (_row(_cells(ranked, with_embedding)) for ranked in answer.ranked)
         if any(ranked.match.in_both for ranked in answer.ranked):
             yield ""
-            yield "✓ among the best five by both scores"
+            yield "✓ among the five best by both scores"
     else:
         yield f"Nothing in the library resembles **{name}**."
     note = _note(status)
@@ -151,13 +150,17 @@ def _markdown(name: str, answer: Answer, status: IndexStatus) -> Iterator[str]:
         yield f"`{status.remedy}`"
 
 
-def _row(ranked: RankedMatch, with_embedding: bool) -> str:
+def _cells(ranked: RankedMatch, with_embedding: bool) -> list[str]:
     match = ranked.match
     link = f"[{match.name}]({Path(match.path).as_uri()}#L{match.line})"
     twins = f" and {len(ranked.twins)} more" if ranked.twins else ""
     scores = [match.embedding, match.jaccard] if with_embedding else [match.jaccard]
-    cells = [link + (" ✓" if match.in_both else ""), match.model + twins, *map(_score, scores)]
-    return f"| {' | '.join(cells)} |"
+    return [link + (" ✓" if match.in_both else ""), match.model + twins, *map(_score, scores)]
+
+
+def _row(cells: Sequence[str]) -> str:
+    # The editor sets a table's cells edge to edge.
+    return f"| {'&ensp; | '.join(cells)} |"
 
 
 def _score(score: float | None) -> str:
