@@ -88,7 +88,12 @@ export async function startEditor(project, home, { port, trustsEveryFolder = tru
   };
   const outcome = await Promise.race([answers(`${address}/healthz`), ended]);
   if (typeof outcome === "number") throw new UserError(`VS Code did not start (exit code ${outcome}):\n${output}`);
-  return { address, urlOf: (folder) => `${address}/?folder=${encodeURIComponent(folder)}`, ended, stop };
+  return {
+    address,
+    urlOf: (folder) => `${address}/?folder=${encodeURIComponent(folder).replaceAll("%2F", "/")}`,
+    ended,
+    stop,
+  };
 }
 
 /**
