@@ -9,6 +9,8 @@ export const baseSettings = {
   "extensions.autoCheckUpdates": false,
   "extensions.autoUpdate": false,
   "extensions.ignoreRecommendations": true,
+  // In a browser VS Code saves by itself, unlike at a desktop.
+  "files.autoSave": "off",
   "git.openRepositoryInParentFolders": "never",
   "telemetry.telemetryLevel": "off",
   "twinlens.interpreter": venvPython,

@@ -159,12 +159,18 @@ export class Editor {
     await this.page.keyboard.press("ControlOrMeta+a");
     await this.page.evaluate((copied) => navigator.clipboard.writeText(copied), text);
     await this.page.keyboard.press("ControlOrMeta+v");
+    await expect(this.#unsaved).toHaveCount(1);
   }
 
-  /** Saves the active editor. */
+  /** Saves the active editor, whose text was changed. */
   async save(): Promise<void> {
+    await expect(this.#unsaved).toHaveCount(1);
     await this.page.keyboard.press("ControlOrMeta+s");
-    await expect(this.page.locator(".editor-group-container.active .tab.active.dirty")).toHaveCount(0);
+    await expect(this.#unsaved).toHaveCount(0);
+  }
+
+  get #unsaved(): Locator {
+    return this.page.locator(".editor-group-container.active .tab.active.dirty");
   }
 
   /** Adds to the user settings; VS Code takes them up while it runs. */
