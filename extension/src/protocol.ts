@@ -58,8 +58,63 @@ export interface IndexStatus {
   readonly remedy: string | null;
 }
 
+/** A document whose definitions are to be compared. */
+export interface SimilarInFileParams {
+  readonly uri: string;
+}
+
+/** A definition of the document and what resembles it; `line` counts from 1. */
+export interface SimilarDefinition {
+  readonly name: string;
+  readonly kind: "class" | "function";
+  readonly line: number;
+  readonly matches: readonly SimilarClass[];
+}
+
+/** `note` says what the answer lacks, or why there is none. */
+export interface SimilarInFileResult {
+  readonly note: string | null;
+  readonly definitions: readonly SimilarDefinition[];
+}
+
+/** A definition of a file; `normalised`: with the model's own name replaced by `Model`. */
+export interface ClassTextParams {
+  readonly uri: string;
+  readonly name: string;
+  readonly normalised: boolean;
+}
+
+/** The definition's source. */
+export interface ClassTextResult {
+  readonly text: string;
+}
+
+/** A class of the library, as a `SimilarClass` names it. */
+export interface LibraryClass {
+  readonly model: string;
+  readonly name: string;
+  readonly path: string;
+}
+
+/** Have the class `name` of the document inherit from `parent` in the modular file beside it. */
+export interface InheritParams {
+  readonly uri: string;
+  readonly name: string;
+  readonly parent: LibraryClass;
+}
+
+/** The modular file's path and whole new text; `notes` are sentences to read before relying on it. */
+export interface InheritResult {
+  readonly path: string;
+  readonly text: string;
+  readonly notes: readonly string[];
+}
+
 export interface Requests {
   "twinlens/similarClasses": { params: SimilarClassesParams; result: SimilarClassesResult };
+  "twinlens/similarInFile": { params: SimilarInFileParams; result: SimilarInFileResult };
+  "twinlens/classText": { params: ClassTextParams; result: ClassTextResult };
+  "twinlens/inherit": { params: InheritParams; result: InheritResult };
   "twinlens/rebuildIndex": { params: Nothing; result: Nothing };
 }
 

@@ -94,12 +94,86 @@ class IndexStatus:
     remedy: str | None
 
 
+@attrs.frozen
+class SimilarInFileParams:
+    """A document whose definitions are to be compared."""
+
+    uri: str
+
+
+@attrs.frozen
+class SimilarDefinition:
+    """A definition of the document and what resembles it; `line` counts from 1."""
+
+    name: str
+    kind: Literal["class", "function"]
+    line: int
+    matches: list[SimilarClass]
+
+
+@attrs.frozen
+class SimilarInFileResult:
+    """`note` says what the answer lacks, or why there is none."""
+
+    note: str | None
+    definitions: list[SimilarDefinition]
+
+
+@attrs.frozen
+class ClassTextParams:
+    """A definition of a file; `normalised`: with the model's own name replaced by `Model`."""
+
+    uri: str
+    name: str
+    normalised: bool
+
+
+@attrs.frozen
+class ClassTextResult:
+    """The definition's source."""
+
+    text: str
+
+
+@attrs.frozen
+class LibraryClass:
+    """A class of the library, as a `SimilarClass` names it."""
+
+    model: str
+    name: str
+    path: str
+
+
+@attrs.frozen
+class InheritParams:
+    """Have the class `name` of the document inherit from `parent` in the modular file beside it."""
+
+    uri: str
+    name: str
+    parent: LibraryClass
+
+
+@attrs.frozen
+class InheritResult:
+    """The modular file's path and whole new text; `notes` are sentences to read before relying on it."""
+
+    path: str
+    text: str
+    notes: list[str]
+
+
 SIMILAR_CLASSES = "twinlens/similarClasses"
+SIMILAR_IN_FILE = "twinlens/similarInFile"
+CLASS_TEXT = "twinlens/classText"
+INHERIT = "twinlens/inherit"
 REBUILD_INDEX = "twinlens/rebuildIndex"
 INDEX_STATUS = "twinlens/indexStatus"
 
 REQUESTS: dict[str, tuple[type[attrs.AttrsInstance], type[attrs.AttrsInstance]]] = {
     SIMILAR_CLASSES: (SimilarClassesParams, SimilarClassesResult),
+    SIMILAR_IN_FILE: (SimilarInFileParams, SimilarInFileResult),
+    CLASS_TEXT: (ClassTextParams, ClassTextResult),
+    INHERIT: (InheritParams, InheritResult),
     REBUILD_INDEX: (Nothing, Nothing),
 }
 

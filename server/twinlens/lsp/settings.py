@@ -12,10 +12,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from twinlens.similarity.flags import DEFAULT_THRESHOLD
+
 SECTION = "twinlens"
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarClassesSettings:
+    """Whether classes are flagged, and from which resemblance on (1 means identical)."""
+
+    flag: bool = True
+    threshold: float = DEFAULT_THRESHOLD
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +34,7 @@ class Settings:
 
     library: tuple[str, ...] = ()
     embedder: str = ""
+    similar_classes: SimilarClassesSettings = SimilarClassesSettings()
 
 
 class Live(Generic[T]):

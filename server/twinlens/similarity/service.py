@@ -53,6 +53,36 @@ class IndexStatus:
     remedy: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ParentClass:
+    """A class of the library, as a match names it; `path` is absolute."""
+
+    model: str
+    name: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class InheritRequest:
+    """Have the class `name` of the modeling file inherit from `parent`; `modular` is that file's text, if any."""
+
+    text: str
+    path: str
+    name: str
+    model: str
+    modular: str | None
+    parent: ParentClass
+
+
+@dataclass(frozen=True, slots=True)
+class ModularText:
+    """The modular file to write; `notes` are sentences to read before relying on it."""
+
+    path: str
+    text: str
+    notes: tuple[str, ...]
+
+
 class SearchUnavailableError(Exception):
     """There is nothing to search: the text is one sentence that says why and what helps."""
 
@@ -114,6 +144,29 @@ class SimilarityService:
         except (CallError, ProcessEndedError) as error:
             raise SearchUnavailableError(str(error)) from error
         return answers_from_json(raw)
+
+    async def inherit(self, request: InheritRequest) -> ModularText:
+        """The modular file with the class as a subclass of the match. Raises `SearchUnavailableError`."""
+        if self._worker is None:
+            raise SearchUnavailableError(self.status.message)
+        root = next((root for root in self._roots if Path(request.parent.path).is_relative_to(root)), None)
+        relative = Path(request.parent.path).relative_to(root).as_posix() if root else Path(request.parent.path).name
+        params = {
+            "text": request.text,
+            "path": request.path,
+            "name": request.name,
+            "model": request.model,
+            "modular": request.modular,
+            "parent": request.parent.name,
+            "parent_model": request.parent.model,
+            "parent_path": request.parent.path,
+            "parent_relative": relative,
+        }
+        try:
+            written = await self._worker.call("inherit", params)
+        except (CallError, ProcessEndedError) as error:
+            raise SearchUnavailableError(str(error)) from error
+        return ModularText(written["path"], written["text"], tuple(written["notes"]))
 
     async def _start_worker(self) -> None:
         interpreter = self._settings.interpreter
@@ -207,6 +260,10 @@ class SimilarityService:
             "index": str(self._folder) if self._library else "",
             "embedder": self._embedder,
         }
+
+    @property
+    def _roots(self) -> tuple[Path, ...]:
+        return self._library.roots if self._library else ()
 
     @property
     def _embedder(self) -> str:

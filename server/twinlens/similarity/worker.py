@@ -67,6 +67,23 @@ class Worker:
         )
 
 
+def inherit(params: Mapping[str, Any]) -> dict[str, Any]:
+    """The text of the modular file in which a class inherits from one of the library (see `modular`)."""
+    if find_spec("libcst") is None:
+        raise ValueError(f"Writing modular files needs libcst: {sys.executable} -m pip install libcst")
+    from twinlens.similarity.modular import NotInheritableError, Parent
+    from twinlens.similarity.modular import inherit as written
+    from twinlens.source.definitions import read_source
+
+    source = read_source(Path(params["parent_path"]))
+    parent = Parent(params["parent"], params["parent_model"], params["parent_relative"], source)
+    try:
+        file = written(params["text"], Path(params["path"]), params["name"], parent, params["modular"], params["model"])
+    except NotInheritableError as error:
+        raise ValueError(str(error)) from error
+    return {"path": str(file.path), "text": file.text, "notes": list(file.notes)}
+
+
 def missing_packages(embedder: str) -> list[str]:
     """The distributions to install before this interpreter can embed with `embedder`."""
     needed = NEEDED_TO_EMBED if embedder == DEFAULT else (*NEEDED_TO_EMBED, "sentence_transformers")
@@ -76,13 +93,13 @@ def missing_packages(embedder: str) -> list[str]:
 def serve(lines: TextIO, out: TextIO) -> None:
     """Answer until the end of `lines`; an error in one question is its answer, and the next goes on."""
     worker = Worker()
-    methods = {"probe": worker.probe, "open": worker.open, "search": worker.search}
+    methods = {"probe": worker.probe, "open": worker.open, "search": worker.search, "inherit": inherit}
     for line in lines:
         request = json.loads(line)
         reply: dict[str, Any] = {"id": request["id"]}
         try:
             reply["result"] = methods[request["method"]](request["params"])
-        except (IndexDamagedError, OSError, ValueError) as error:
+        except (IndexDamagedError, OSError, SyntaxError, ValueError) as error:
             reply["error"] = _sentence(error)
         except Exception as error:  # noqa: BLE001  one question must not end the process; the server logs this
             reply["error"] = f"{type(error).__name__}: {error}"
