@@ -40,7 +40,9 @@ async function reopen(normalised: boolean): Promise<void> {
   if (tab === undefined || !(tab.input instanceof vscode.TabInputTextDiff) || tab.input.original.scheme !== SCHEME) {
     return;
   }
-  const [theirs, ours] = [tab.input.original, tab.input.modified].map((side) => sideUri({ ...sideOf(side), normalised }));
+  const [theirs, ours] = [tab.input.original, tab.input.modified].map((side) =>
+    sideUri({ ...sideOf(side), normalised }),
+  );
   const title = tab.label.replace(/, names hidden$/, "") + (normalised ? ", names hidden" : "");
   await vscode.commands.executeCommand("vscode.diff", theirs, ours, title);
   await vscode.window.tabGroups.close(tab);

@@ -1,9 +1,12 @@
 /** The extension's table of contents. */
 
 import * as vscode from "vscode";
+import { registerCompare } from "./compare";
+import { registerInherit } from "./inherit";
 import { InterpreterChoice } from "./interpreter";
 import { createLogs } from "./logs";
 import { Server } from "./server";
+import { registerSimilarClassesView } from "./similar-classes-view";
 import { registerSimilarity } from "./similarity";
 import { StatusItem } from "./status";
 
@@ -21,6 +24,9 @@ export function activate(context: vscode.ExtensionContext): void {
     theServer,
     new StatusItem(theServer, interpreters),
     registerSimilarity(theServer),
+    registerSimilarClassesView(theServer),
+    registerCompare(theServer),
+    registerInherit(theServer),
     vscode.commands.registerCommand("twinlens.restartServer", () => theServer.restart()),
     vscode.workspace.onDidGrantWorkspaceTrust(() => theServer.restart()),
     interpreters.onDidChange(() => theServer.restartIfInterpreterChanged()),

@@ -28,7 +28,7 @@ export function registerSimilarClassesView(server: Server): vscode.Disposable {
   const tree = new SimilarClassesTree(server);
   const view = vscode.window.createTreeView(VIEW, { treeDataProvider: tree, showCollapseAll: true });
   tree.onNote((note) => {
-    view.message = note;
+    view.message = note ?? "";
   });
   return vscode.Disposable.from(
     tree,

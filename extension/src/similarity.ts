@@ -46,10 +46,9 @@ async function showSimilarClasses(server: Server): Promise<void> {
 }
 
 export function matchItem(match: SimilarClass): MatchItem {
-  const scores = [
-    match.embedding === null ? undefined : `embedding ${match.embedding.toFixed(2)}`,
-    `Jaccard ${match.jaccard.toFixed(2)}`,
-    match.inBoth ? "✓ among the five best by both" : undefined,
+  const details = [
+    scoresOf(match),
+    match.inBoth ? "in both top fives" : undefined,
     match.twins.length > 0 ? `same as ${match.twins.join(", ")}` : undefined,
     match.ancestors.length > 0 ? `from ${match.ancestors.join(", ")}` : undefined,
   ];
@@ -57,11 +56,16 @@ export function matchItem(match: SimilarClass): MatchItem {
     match,
     label: match.name,
     description: `${match.model} · ${path.basename(match.path)}`,
-    detail: scores.filter((part) => part !== undefined).join(" · "),
+    detail: details.filter((part) => part !== undefined).join(" · "),
   };
 }
 
-async function openBeside(match: SimilarClass): Promise<void> {
+export function scoresOf({ embedding, jaccard }: SimilarClass): string {
+  const written = `Jaccard ${jaccard.toFixed(2)}`;
+  return embedding === null ? written : `embedding ${embedding.toFixed(2)} · ${written}`;
+}
+
+export async function openBeside(match: SimilarClass): Promise<void> {
   const start = new vscode.Position(match.line - 1, 0);
   await vscode.window.showTextDocument(vscode.Uri.file(match.path), {
     viewColumn: vscode.ViewColumn.Beside,

@@ -13,6 +13,7 @@ const REQUIRED = [
   "extension/changelog.md",
   "extension/LICENSE.txt",
   "extension/dist/extension.js",
+  "extension/extension/activity.svg",
   "extension/extension/icon.png",
   "extension/bundled/server/twinlens/__init__.py",
   "extension/bundled/server/twinlens/lsp/__main__.py",

@@ -5,22 +5,20 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 
 from twinlens.lsp import protocol
-from twinlens.lsp.documents import Document, Parsed
+from twinlens.lsp.documents import Document
 from twinlens.lsp.jsonrpc import Refused
+from twinlens.lsp.modeling import on_wire, read_modeling, search
 from twinlens.lsp.positions import Word
 from twinlens.lsp.services import Services
-from twinlens.similarity.answers import Answer, QueryFile, RankedMatch, query_of_definitions
+from twinlens.similarity.answers import Answer, RankedMatch
 from twinlens.similarity.service import IndexStatus, SearchUnavailableError
-from twinlens.source.definitions import Definition, read_definitions
-from twinlens.source.library import file_stem, model_of_file
-from twinlens.source.modeling import is_modeling
+from twinlens.source.definitions import Definition
 
 IN_A_HOVER = 5
 IN_A_QUICK_PICK = 20
@@ -29,18 +27,18 @@ IN_A_QUICK_PICK = 20
 def register(server: LanguageServer, services: Services) -> None:
     """Adds the hover, the requests of the quick pick and of *Rebuild Index*, and keeps the index alive."""
     _keep_index(services)
-    services.documents.keep_read(_read)
+    services.documents.keep_read(read_modeling)
 
     @services.contribute.hover
     async def hover(document: Document, position: types.Position) -> str | None:
-        read = await services.documents.read(document, _read)
+        read = await services.documents.read(document, read_modeling)
         if read is None or not read.value.is_modeling:
             return None
         definition = _named(document.lines.word(position), read.value.definitions)
         if definition is None:
             return None
         try:
-            answer = await _search(services, read, definition, IN_A_HOVER)
+            (answer,) = await search(services, read, [definition.name], IN_A_HOVER)
         except SearchUnavailableError as error:
             return f"*{error}*"
         return "\n".join(_markdown(definition.name, answer, services.index.status.current))
@@ -48,7 +46,7 @@ def register(server: LanguageServer, services: Services) -> None:
     @server.feature(protocol.SIMILAR_CLASSES)
     async def similar_classes(params: protocol.SimilarClassesParams) -> protocol.SimilarClassesResult:
         document = services.documents.get(params.uri)
-        read = await services.documents.read(document, _read)
+        read = await services.documents.read(document, read_modeling)
         if read is None:
             raise Refused(f"{_file_name(document)} does not parse, and never did while it was open.")
         word = document.lines.word(params.position)
@@ -57,11 +55,11 @@ def register(server: LanguageServer, services: Services) -> None:
         if definition is None:
             return protocol.SimilarClassesResult(None, "The cursor is in no class or function.", [])
         try:
-            answer = await _search(services, read, definition, IN_A_QUICK_PICK)
+            (answer,) = await search(services, read, [definition.name], IN_A_QUICK_PICK)
         except SearchUnavailableError as error:
             raise Refused(str(error)) from error
         note = _note(services.index.status.current)
-        return protocol.SimilarClassesResult(definition.name, note, [_on_wire(ranked) for ranked in answer.ranked])
+        return protocol.SimilarClassesResult(definition.name, note, [on_wire(ranked) for ranked in answer.ranked])
 
     @server.feature(protocol.REBUILD_INDEX)
     async def rebuild_index(_: protocol.Nothing) -> protocol.Nothing:
@@ -89,31 +87,6 @@ def _keep_index(services: Services) -> None:
 
     services.settings.on_change(restart)
     services.index.status.on_change(tell)
-
-
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """A document's definitions, and the same as a question to the index."""
-
-    definitions: tuple[Definition, ...]
-    query: QueryFile
-    is_modeling: bool
-
-
-def _read(document: Document) -> _Reading:
-    definitions = read_definitions(document.text)
-    stem = file_stem(document.path) if document.path else ""
-    return _Reading(definitions, query_of_definitions(definitions, (stem,), stem), is_modeling(definitions))
-
-
-async def _search(services: Services, read: Parsed[_Reading], definition: Definition, top_k: int) -> Answer:
-    service, path = services.index.service, read.document.path
-    if service is None:
-        raise SearchUnavailableError("The similarity index is stopped.")
-    model = model_of_file(path, service.library) if path else read.value.query.model
-    query = dataclasses.replace(read.value.query, model=model)
-    (answer,) = await service.search(query, [definition.name], top_k)
-    return answer
 
 
 def _named(word: Word | None, definitions: Sequence[Definition]) -> Definition | None:
@@ -169,22 +142,6 @@ def _score(score: float | None) -> str:
 
 def _note(status: IndexStatus) -> str | None:
     return None if status.state == "ready" else status.message
-
-
-def _on_wire(ranked: RankedMatch) -> protocol.SimilarClass:
-    match = ranked.match
-    return protocol.SimilarClass(
-        match.model,
-        match.name,
-        match.path,
-        match.line,
-        ranked.score,
-        match.embedding,
-        match.jaccard,
-        match.in_both,
-        list(ranked.twins),
-        list(ranked.ancestors),
-    )
 
 
 def _file_name(document: Document) -> str:
