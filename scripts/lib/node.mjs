@@ -10,8 +10,17 @@ import { ask } from "./run.mjs";
  * @property {string} node the program itself: the environment's bin/node is a script around it, which signals don't pass
  * @property {string} npm the script that Node runs as npm
  * @property {string} headers the folder that node-gyp builds against
- * @property {string} path a PATH on which `node` and `npm` are these
+ * @property {Record<string, string | undefined>} npmEnv the environment in which npm and all it starts use this Node
  */
+
+// `npm test` runs under the machine's npm, which tells its children, and so ours, which Node it is run by.
+const withoutOuterNpm = {
+  NODE: undefined,
+  npm_config_node_gyp: undefined,
+  npm_config_user_agent: undefined,
+  npm_execpath: undefined,
+  npm_node_execpath: undefined,
+};
 
 const LOCATE =
   "import importlib.metadata as m, importlib.util as u, json, pathlib;" +
@@ -30,6 +39,6 @@ export async function projectNode() {
     node: join(folder, "bin", "node"),
     npm: join(folder, "lib", "node_modules", "npm", "bin", "npm-cli.js"),
     headers: folder,
-    path: [venvBin, process.env.PATH].join(delimiter),
+    npmEnv: { ...withoutOuterNpm, PATH: [venvBin, process.env.PATH].join(delimiter) },
   };
 }

@@ -62,7 +62,7 @@ async function install(project) {
     {
       cwd: beside,
       // The headers come with our Node, so that node-gyp downloads none.
-      env: { PATH: project.path, npm_config_nodedir: project.headers, npm_config_python: venvPython },
+      env: { ...project.npmEnv, npm_config_nodedir: project.headers, npm_config_python: venvPython },
     },
   );
   await rename(beside, home(project));

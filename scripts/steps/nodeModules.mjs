@@ -10,12 +10,12 @@ import { fingerprint, readStamp, writeStamp } from "../lib/stamp.mjs";
 const stamp = join(nodeModules, ".twinlens-stamp");
 
 /** @param {ProjectNode} project */
-export async function ensureNodeModules({ node, npm, version, path }) {
+export async function ensureNodeModules({ node, npm, version, npmEnv }) {
   const wanted = fingerprint([version, await readFile(join(checkout, "package-lock.json"), "utf8")]);
   if ((await readStamp(stamp)) === wanted) return;
   say("Installing the npm packages into node_modules (half a minute)…");
   const failure =
     "npm could not install node_modules. If package.json changed, npm install brings package-lock.json after it.";
-  await must([node, npm, "ci", "--loglevel=error"], failure, { env: { PATH: path } });
+  await must([node, npm, "ci", "--loglevel=error"], failure, { env: npmEnv });
   await writeStamp(stamp, wanted);
 }
