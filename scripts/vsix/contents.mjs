@@ -13,11 +13,11 @@ const REQUIRED = [
   "extension/changelog.md",
   "extension/LICENSE.txt",
   "extension/dist/extension.js",
-  "extension/extension/activity.svg",
+  "extension/extension/media/activity.svg",
   "extension/extension/icon.png",
   "extension/bundled/server/twinlens/__init__.py",
   "extension/bundled/server/twinlens/lsp/__main__.py",
-  ...["attr", "attrs", "cattr", "cattrs", "exceptiongroup", "lsprotocol", "pygls"].map(
+  ...["attr", "attrs", "cattr", "cattrs", "exceptiongroup", "filelock", "lsprotocol", "pygls"].map(
     (library) => `extension/bundled/libs/${library}/__init__.py`,
   ),
   "extension/bundled/libs/typing_extensions.py",
