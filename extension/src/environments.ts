@@ -11,10 +11,18 @@ const PYTHON_ENVIRONMENTS_ID = "ms-python.vscode-python-envs";
 
 export class Environments implements vscode.Disposable {
   readonly #changed = new vscode.EventEmitter<void>();
+  readonly #listening = new Map<string, vscode.Disposable>();
   #last: readonly Candidate[] = [];
-  #listening: vscode.Disposable | undefined;
 
   readonly onDidChange = this.#changed.event;
+
+  constructor() {
+    // An extension that needs a trusted workspace comes a moment after trust was given; others are installed meanwhile.
+    this.#listening.set(
+      "extensions",
+      vscode.extensions.onDidChange(() => this.#tell()),
+    );
+  }
 
   /** The environments chosen for the workspace, that of Python Environments first. */
   async chosen(): Promise<readonly Candidate[]> {
@@ -41,8 +49,7 @@ export class Environments implements vscode.Disposable {
   }
 
   dispose(): void {
-    this.#listening?.dispose();
-    this.#changed.dispose();
+    vscode.Disposable.from(...this.#listening.values(), this.#changed).dispose();
   }
 
   /** Its exports are null where the setting `python.useEnvironmentsExtension` is off. */
@@ -57,10 +64,12 @@ export class Environments implements vscode.Disposable {
 
   #follow(environments: PythonEnvironmentApi | undefined, python: PythonExtension | undefined): void {
     const changed = (): void => void this.#tell();
-    this.#listening ??= vscode.Disposable.from(
-      ...(environments === undefined ? [] : [environments.onDidChangeEnvironment(changed)]),
-      ...(python === undefined ? [] : [python.environments.onDidChangeActiveEnvironmentPath(changed)]),
-    );
+    if (environments !== undefined && !this.#listening.has(PYTHON_ENVIRONMENTS_ID)) {
+      this.#listening.set(PYTHON_ENVIRONMENTS_ID, environments.onDidChangeEnvironment(changed));
+    }
+    if (python !== undefined && !this.#listening.has(PVSC_EXTENSION_ID)) {
+      this.#listening.set(PVSC_EXTENSION_ID, python.environments.onDidChangeActiveEnvironmentPath(changed));
+    }
   }
 
   /** The extensions report one choice several times. */

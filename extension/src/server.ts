@@ -17,7 +17,7 @@ import type { Logs } from "./logs";
 import type { InitializationOptions, Notifications, Requests } from "./protocol";
 import type { Interpreter } from "./python";
 import { Queue } from "./queue";
-import type { ServerState } from "./status-text";
+import { interpreterText, type ServerState } from "./status-text";
 import { within } from "./timeout";
 
 export const DOCUMENTS = [
@@ -152,7 +152,9 @@ export class Server implements vscode.Disposable {
       this.#become({ kind: "failed", reason: interpreter });
       return;
     }
-    this.#logs.client.info(`Starting the server with ${interpreter.path} (${interpreter.source})`);
+    this.#logs.client.info(
+      `Starting the server with ${interpreter.path} (${interpreter.source}): ${interpreterText(interpreter)}`,
+    );
     const client = this.#createClient(interpreter);
     this.#client = client;
     try {

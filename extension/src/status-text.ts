@@ -31,18 +31,20 @@ export function statusOf(server: ServerState, index: IndexStatus | undefined, co
     case "failed":
       return { ...quiet, text: "Twinlens: not running", detail: server.reason, severity: "error" };
     case "running": {
-      const { version, torch, transformers } = server.interpreter;
-      const packages = [named("torch", torch), named("transformers", transformers)].join(", ");
-      const detail = [complaint, index?.message, index?.remedy, `Python ${version}, ${packages}`];
       return {
         ...quiet,
         text: `Twinlens: ${indexText(index)}`,
-        detail: detail.filter((part) => part).join(" · "),
+        detail: complaint ?? indexDetail(index) ?? interpreterText(server.interpreter),
         severity: complaint !== undefined || index?.state === "failed" ? "warning" : "information",
         busy: index?.state === "starting" || index?.state === "building",
       };
     }
   }
+}
+
+/** `Python 3.12.1, torch 2.9.0, no transformers` */
+export function interpreterText({ version, torch, transformers }: Interpreter): string {
+  return [`Python ${version}`, named("torch", torch), named("transformers", transformers)].join(", ");
 }
 
 function named(name: string, version: string | null): string {
@@ -64,4 +66,9 @@ function indexText(index: IndexStatus | undefined): string {
     case "failed":
       return "no index";
   }
+}
+
+/** What the text leaves out; the line is short, and the hover names the command that adds what is missing. */
+function indexDetail(index: IndexStatus | undefined): string | undefined {
+  return index?.state === "failed" || index?.state === "jaccard-only" ? index.message : undefined;
 }
