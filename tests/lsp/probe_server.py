@@ -94,7 +94,8 @@ def _contributors(services: Services) -> None:
     @services.contribute.code_lenses
     async def lenses(document: Document) -> Sequence[types.CodeLens]:
         settings = services.settings.current
-        return [types.CodeLens(document.lines.range(1, 0, 1, 0), types.Command(repr(settings), "probe.nothing"))]
+        title = f"library {settings.library!r}, embedder {settings.embedder!r}"
+        return [types.CodeLens(document.lines.range(1, 0, 1, 0), types.Command(title, "probe.nothing"))]
 
 
 def _named(found: Definition, document: Document) -> types.Diagnostic:

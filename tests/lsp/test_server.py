@@ -159,5 +159,5 @@ async def test_settings_are_pulled_again_when_they_change_and_wrong_ones_count_a
         if "/models" in found.command.title:
             break
         await asyncio.sleep(0.02)
-    assert found.command.title == "Settings(library=('/models',), embedder='')"
+    assert found.command.title == "library ('/models',), embedder ''"
     assert any("twinlens.embedder is ignored" in logged.message for logged in probe.log_messages)
