@@ -21,6 +21,7 @@ _HOME_OF: dict[str, str] = {
     "register_patch_mapping": "twinlens.patching",
     "unregister_patch_mapping": "twinlens.patching",
     "model_addition_debugger_context": "twinlens.tracing.context",
+    "recipe": "twinlens.tracing.recipes",
 }
 
 __all__ = ["__version__", *_HOME_OF]

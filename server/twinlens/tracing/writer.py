@@ -4,7 +4,6 @@ read."""
 from __future__ import annotations
 
 import time
-import traceback
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,6 +31,7 @@ from twinlens.tracing.record import (
     TraceError,
 )
 from twinlens.tracing.tensors import TensorLog
+from twinlens.tracing.tracebacks import user_frames
 from twinlens.tracing.watch import module_paths
 
 Progress = Callable[[str, int], None]
@@ -132,7 +132,9 @@ class TraceWriter:
         entered = self._stack.pop()
         if entered.call is not None:
             seconds = time.perf_counter() - entered.began
-            self._line(lines.raise_line(entered.call, seconds, described_error(error)))
+            self._line(
+                lines.raise_line(entered.call, seconds, Error(type(error).__name__, str(error), user_frames(error)))
+            )
         self._end_forward("raised")
 
     def _push(self, path: str, class_name: str) -> _Open:
@@ -228,20 +230,6 @@ def _hash_of(tensor: torch.Tensor) -> str:
     head = f"{tensor.dtype}{tuple(tensor.shape)}"
     local = local_part(tensor)
     return head if why_without_values(local) else head + fingerprint(local).ordered
-
-
-def described_error(error: BaseException) -> Error:
-    """`error` with the frames of its traceback that are neither ours nor torch's."""
-    frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if not frame.filename.startswith((_OWN_FOLDER, _TORCH_FOLDER))
-    ]
-    return Error(type(error).__name__, str(error), "".join(traceback.format_list(frames)))
-
-
-_OWN_FOLDER = str(Path(__file__).parent)
-_TORCH_FOLDER = str(Path(torch.__file__).parent)
 
 
 @contextmanager

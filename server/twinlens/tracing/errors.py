@@ -1,0 +1,19 @@
+"""What goes wrong before a forward runs, and whose affair it is."""
+
+from __future__ import annotations
+
+
+class UsageError(ValueError):
+    """Something that the user asked for cannot be done: one sentence that names the file and the remedy."""
+
+
+class NoRecipeError(UsageError):
+    """No way was found to make the class's model and inputs: a recipe is needed, of which a template can be opened."""
+
+
+class UserCodeError(Exception):
+    """Code of the user's raised while `doing` (`importing modeling_x.py`); the exception itself is the cause."""
+
+    def __init__(self, doing: str) -> None:
+        super().__init__(doing)
+        self.doing = doing

@@ -1,0 +1,55 @@
+"""A prepared model in another dtype or on another device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from twinlens.tracing.errors import UsageError
+from twinlens.tracing.recipes import Prepared
+
+
+def moved(prepared: Prepared, *, dtype: str, device: str) -> Prepared:
+    """With floating parameters and inputs in `dtype`, everything on `device`; each as it is where empty.
+
+    Raises:
+        UsageError: torch has no such dtype or device.
+    """
+    wanted = _dtype(dtype) if dtype else None
+    place = _device(device) if device else None
+    if wanted is None and place is None:
+        return prepared
+
+    def move(value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            return value.to(device=place, dtype=wanted if value.is_floating_point() else None)
+        if isinstance(value, Mapping):
+            return {key: move(item) for key, item in value.items()}
+        if type(value) in (list, tuple):
+            return type(value)(move(item) for item in value)
+        return value
+
+    model = prepared.model.to(device=place, dtype=wanted)
+    return replace(prepared, model=model, args=move(prepared.args), kwargs=move(dict(prepared.kwargs)))
+
+
+def _dtype(name: str) -> torch.dtype:
+    dtype = getattr(torch, name.removeprefix("torch."), None)
+    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
+        raise UsageError(f"{name} is no floating dtype of torch; use float32, bfloat16, float16 or float64.")
+    return dtype
+
+
+def _device(name: str) -> torch.device:
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise UsageError(
+            f"The device {name} cannot be used here ({reason}); use cpu, or one that torch lists."
+        ) from error
+    return device

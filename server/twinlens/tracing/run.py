@@ -1,0 +1,106 @@
+"""Trace one forward: the process that the editor starts and ends, and the function that the command line calls.
+
+Only the standard library is imported before it is known that the interpreter has torch.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from twinlens.tracing.folders import new_trace_folder
+from twinlens.tracing.job import Failed, Finished, Frame, Job, Outcome, Progress, to_line
+from twinlens.tracing.tracebacks import described, user_traceback
+
+if TYPE_CHECKING:
+    from twinlens.tracing.preparing import Ready
+
+Report = Callable[[Progress], None]
+_SECONDS_BETWEEN_REPORTS = 0.05
+
+
+def execute(job: Job, report: Report) -> Outcome:
+    """Prepare the model that the job names, run its forward once and write the trace."""
+    if importlib.util.find_spec("torch") is None:
+        return Failed(
+            "no torch",
+            f"{sys.executable} has no torch, which a trace needs: run {sys.executable} -m pip install torch.",
+        )
+    from twinlens.tracing.errors import NoRecipeError, UsageError, UserCodeError
+    from twinlens.tracing.preparing import prepare
+    from twinlens.tracing.record import TraceError
+
+    try:
+        ready = prepare(job.target, Path(job.root), job.seed, lambda doing: report(Progress("preparing", doing)))
+        return _run(job, ready, report)
+    except NoRecipeError as error:
+        return Failed("no recipe", str(error))
+    except (UsageError, TraceError) as error:
+        return Failed("mistake", str(error))
+    except UserCodeError as error:
+        cause = error.__cause__ or error
+        return Failed("raised", f"{described(cause)}, when {error.doing}.", user_traceback(cause))
+
+
+def _run(job: Job, ready: Ready, report: Report) -> Outcome:
+    from twinlens.tracing.context import record
+    from twinlens.tracing.metadata import model_info
+    from twinlens.tracing.moving import moved
+    from twinlens.tracing.recipes import seed_everything
+    from twinlens.tracing.writer import Recording
+
+    prepared = moved(ready.prepared, dtype=job.dtype, device=job.device)
+    info = model_info(prepared.model, target=job.target, recipe=prepared.source, part=ready.part, seed=prepared.seed)
+    name = ready.part or info.class_name
+    folder = new_trace_folder(Path(job.root), name, asked=Path(job.root, job.folder) if job.folder else None)
+    recording = Recording(stats_only=job.stats_only, only=job.only, max_bytes=job.max_bytes, part=ready.part)
+    try:
+        seed_everything(prepared.seed)  # dropout and the like: as in any other run of the same seed
+        with record(prepared.model, folder, info, recording, on_progress=_throttled(report)):
+            prepared.model(*prepared.args, **prepared.kwargs)
+    except Exception as error:  # noqa: BLE001  # whatever the model raises is what its user wants to see
+        return Finished(str(folder), described(error), user_traceback(error))
+    return Finished(str(folder))
+
+
+def _throttled(report: Report) -> Callable[[str, int], None]:
+    """Reports the module that runs, no oftener than a person can read."""
+    last = 0.0
+
+    def on_progress(path: str, count: int) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last >= _SECONDS_BETWEEN_REPORTS:
+            last = now
+            report(Progress("running", path, count))
+
+    return on_progress
+
+
+def own_standard_output() -> TextIO:
+    """Standard output for us alone: what Python and C code print from now on goes to standard error."""
+    sys.stdout.flush()
+    ours = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr
+    return ours
+
+
+def main() -> None:
+    """Run the job in the first argument; frames go to standard output, one a line."""
+    output = own_standard_output()
+
+    def write(frame: Frame) -> None:
+        output.write(f"{to_line(frame)}\n")
+        output.flush()
+
+    write(execute(Job.from_json(sys.argv[1]), write))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,157 @@
+"""What the user names to be traced, and importing it: `file.py::Name`, `module:Name`, or a recipe's name.
+
+A file is imported as the module that it is of its package, so that its relative imports work: the package's parent is
+put in front of `sys.path`. A file that uses relative imports beside no `__init__.py`, as Hub repositories have it, is
+given its folder as a package.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.util
+import re
+import sys
+import types
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from twinlens.tracing.errors import UsageError, UserCodeError
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """`text` is what the user wrote; of `file`, `module` and none of both, `name` is an attribute."""
+
+    text: str
+    name: str
+    file: Path | None = None
+    module: str | None = None
+
+
+def parse_target(text: str, folder: Path) -> Target:
+    """The target that `text` names; files are relative to `folder`.
+
+    Raises:
+        UsageError: it is none, or the file does not exist.
+    """
+    if "::" in text:
+        path, _, name = text.rpartition("::")
+        file = (folder / path).resolve()
+        if not file.is_file():
+            raise UsageError(f"{path} does not exist; name a Python file, as in modeling_x.py::XModel.")
+        _check_name(text, name)
+        return Target(text, name, file=file)
+    if ":" in text:
+        module, _, name = text.rpartition(":")
+        _check_name(text, name)
+        return Target(text, name, module=module)
+    if text.endswith(".py"):
+        raise UsageError(f"{text} names a file and nothing in it; name a class or recipe too, as in {text}::XModel.")
+    _check_name(text, text)
+    return Target(text, text)
+
+
+def _check_name(text: str, name: str) -> None:
+    if not all(part.isidentifier() for part in name.split(".")):
+        raise UsageError(
+            f"{text} is no target; write file.py::Class, module:Class, file.py::recipe or a recipe's name."
+        )
+
+
+def load_target(target: Target) -> Any:
+    """Import the target's module and return what its name stands for.
+
+    Raises:
+        UsageError: there is no such module or name.
+        UserCodeError: importing raised.
+    """
+    module = import_file(target.file) if target.file else _import_module(str(target.module))
+    value: Any = module
+    for part in target.name.split("."):
+        value = getattr(value, part, None)
+        if value is None:
+            where = target.file or f"module {target.module}"
+            raise UsageError(f"{where} has no {target.name}; name a class or a recipe that it defines.")
+    return value
+
+
+def _import_module(name: str) -> ModuleType:
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
+            raise UsageError(f"There is no module {name}; run in the folder or environment that has it.") from error
+        raise UserCodeError(f"importing {name}") from error
+    except Exception as error:
+        raise UserCodeError(f"importing {name}") from error
+
+
+def import_file(file: Path) -> ModuleType:
+    """The module of a Python file. Raises `UserCodeError` where importing does."""
+    root, name = _module_name(file)
+    if str(root) not in sys.path:
+        sys.path.insert(0, str(root))
+    try:
+        module = importlib.import_module(name)
+        if not _is_module_of(module, file):  # a module of this name from elsewhere was imported before
+            module = _import_under_own_name(file)
+    except Exception as error:
+        raise UserCodeError(f"importing {file.name}") from error
+    return module
+
+
+def _is_module_of(module: ModuleType, file: Path) -> bool:
+    with suppress(OSError):
+        return Path(getattr(module, "__file__", None) or "").samefile(file)
+    return False
+
+
+def _module_name(file: Path) -> tuple[Path, str]:
+    """(the folder to import from, the dotted name of the file's module there)."""
+    parts = [file.stem]
+    folder = file.parent
+    while (folder / "__init__.py").is_file() and folder.name.isidentifier():
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    if parts[-1] == "__init__":
+        parts.pop()
+    if len(parts) == 1 and _has_relative_imports(file):
+        package = _package_of_folder(folder)
+        return folder, f"{package}.{parts[0]}"
+    return folder, ".".join(parts)
+
+
+def _has_relative_imports(file: Path) -> bool:
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (SyntaxError, ValueError, OSError):
+        return False  # importing it will say what is wrong
+    return any(isinstance(node, ast.ImportFrom) and node.level > 0 for node in ast.walk(tree))
+
+
+def _package_of_folder(folder: Path) -> str:
+    """Register `folder` as a package of its own name, made an identifier that no other module has."""
+    name = f"{re.sub(r'[^0-9a-zA-Z_]', '_', folder.name)}_folder"
+    package = sys.modules.get(name)
+    if package is None:
+        package = types.ModuleType(name)
+        package.__path__ = [str(folder)]
+        sys.modules[name] = package
+    return name
+
+
+def _import_under_own_name(file: Path) -> ModuleType:
+    name = f"{file.stem}_{abs(hash(file)):x}"
+    specification = importlib.util.spec_from_file_location(name, file)
+    if specification is None or specification.loader is None:
+        raise ImportError(f"{file} is no Python file")
+    module = importlib.util.module_from_spec(specification)
+    sys.modules[name] = module
+    specification.loader.exec_module(module)
+    return module

@@ -1,0 +1,41 @@
+"""Tracebacks cut to the code that a user knows. Standard library only."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+
+_OWN_FOLDER = str(Path(__file__).parent)
+
+
+def described(error: BaseException) -> str:
+    """`Type: message`, the message's first line."""
+    message = str(error).strip()
+    return f"{type(error).__name__}: {message.splitlines()[0]}" if message else type(error).__name__
+
+
+def user_frames(error: BaseException) -> str:
+    """The frames that `error` passed, outermost first, without ours, torch's and the import machinery's."""
+    hidden = tuple(_hidden_folders())
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith(hidden) and not frame.filename.startswith("<frozen ")
+    ]
+    return "".join(traceback.format_list(frames))
+
+
+def user_traceback(error: BaseException) -> str:
+    """As Python prints it, of the user's frames only. A syntax error shows the line that it is about."""
+    head = "Traceback (most recent call last):\n"
+    return f"{head}{user_frames(error)}{''.join(traceback.format_exception_only(error))}".rstrip()
+
+
+def _hidden_folders() -> Iterator[str]:
+    yield _OWN_FOLDER
+    torch_file = getattr(sys.modules.get("torch"), "__file__", None)
+    if torch_file:
+        yield str(Path(torch_file).parent)
+    yield str(Path(traceback.__file__).parent / "importlib")
