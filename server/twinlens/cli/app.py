@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from twinlens.cli.detect import detect
+from twinlens.cli.trace import trace
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Twinlens, for people who port a model.")
 
@@ -15,3 +16,4 @@ def twinlens() -> None:
 
 
 app.command()(detect)
+app.command()(trace)

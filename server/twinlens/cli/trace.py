@@ -23,7 +23,9 @@ def trace(
     ],
     output_dir: Annotated[
         Path | None,
-        typer.Option("--output-dir", "--output_dir", help="The trace's folder; a new one in .twinlens/traces if not given."),
+        typer.Option(
+            "--output-dir", "--output_dir", help="The trace's folder; by default a new one in .twinlens/traces."
+        ),
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the weights and inputs; the recipe's if not given.")] = None,
     dtype: Annotated[str, typer.Option(help="Run in this floating dtype: bfloat16, float64 …")] = "",
@@ -34,10 +36,12 @@ def trace(
         typer.Option(
             "--only",
             metavar="CLASS_OR_PATH",
-            help="Keep values of these modules only, and of what they call: a class or a path, * and ? allowed. Repeatable.",
+            help="Keep values of these modules and what they call only: class or path, with * and ?. Repeatable.",
         ),
     ] = None,
-    max_bytes: Annotated[str | None, typer.Option("--max-bytes", help="Keep no more values than this: 500M, 4G …")] = None,
+    max_bytes: Annotated[
+        str | None, typer.Option("--max-bytes", help="Keep no more values than this: 500M, 4G …")
+    ] = None,
 ) -> None:
     """Run one forward of a class or recipe and record every module's inputs and outputs.
 

@@ -1,0 +1,181 @@
+"""`twinlens trace`, as a person types it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+from twinlens.tracing.job import Failed, Finished, Job, Progress, from_line
+from twinlens.tracing.reading import read_trace
+
+RECIPES = """
+    import ctypes
+    import time
+    import torch
+    import twinlens
+
+    class Noisy(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = torch.nn.Linear(4, 4)
+
+        def forward(self, x):
+            print("a print of the model")
+            ctypes.CDLL(None).puts(b"a print from C")
+            return self.fc(x)
+
+    class Raising(torch.nn.Module):
+        def forward(self, x):
+            raise ValueError("wrong shape")
+
+    class Slow(torch.nn.Module):
+        def forward(self, x):
+            time.sleep(60)
+
+    @twinlens.recipe("Noisy")
+    def noisy():
+        return Noisy(), torch.ones(2, 4)
+
+    @twinlens.recipe("Raising")
+    def raising():
+        return torch.nn.Sequential(torch.nn.Linear(4, 4), Raising()), torch.ones(2, 4)
+
+    @twinlens.recipe("Slow")
+    def slow():
+        return torch.nn.Sequential(torch.nn.Linear(4, 4), Slow()), torch.ones(2, 4)
+
+    @twinlens.recipe()
+    def no_weights():
+        raise FileNotFoundError("weights.bin is missing")
+"""
+
+
+@pytest.fixture
+def workspace(tmp_path):
+    folder = tmp_path / ".twinlens" / "recipes"
+    folder.mkdir(parents=True)
+    (folder / "nets.py").write_text(textwrap.dedent(RECIPES))
+    return tmp_path
+
+
+def run(workspace, *arguments):
+    code = "from twinlens.cli import main; main()"
+    command = [sys.executable, "-c", code, "trace", *arguments]
+    return subprocess.run(command, cwd=workspace, capture_output=True, text=True, check=False)
+
+
+def test_the_traces_folder_is_all_that_goes_to_stdout(workspace):
+    done = run(workspace, "noisy")
+    assert done.returncode == 0, done.stderr
+    (line,) = done.stdout.splitlines()
+    trace = read_trace(workspace / line)
+    assert [call.path for call in trace.calls] == ["Noisy", "Noisy.fc"]
+    assert (trace.info.target, trace.info.recipe, trace.info.seed) == ("noisy", "nets.py::noisy", 673)
+    assert line.startswith(str(workspace / ".twinlens" / "traces" / "Noisy-"))
+    assert (workspace / ".twinlens" / "traces" / ".gitignore").read_text() == "*\n"
+    assert "a print of the model" in done.stderr
+    assert "a print from C" in done.stderr
+    assert "running the recipe nets.py::noisy" in done.stderr
+
+
+def test_options_say_where_and_what_is_kept(workspace):
+    arguments = ["noisy", "--output-dir", "out", "--seed", "3", "--dtype", "bfloat16", "--only", "Linear"]
+    for expected in ("out", "out-2"):
+        done = run(workspace, *arguments)
+        assert done.stdout.splitlines() == [str(workspace / expected)], done.stderr
+    first, second = (read_trace(workspace / folder) for folder in ("out", "out-2"))
+    assert first.info.dtype == "bfloat16"
+    assert first.calls[1].outputs[0].tensor.statistics == second.calls[1].outputs[0].tensor.statistics
+    assert first.parameters[0].fingerprint == second.parameters[0].fingerprint
+    assert first.calls[1].outputs[0].tensor.data is not None
+
+
+def test_an_error_of_the_model_is_told_by_its_own_frames_and_the_trace_is_kept(workspace):
+    done = run(workspace, "raising")
+    assert done.returncode == 1
+    trace = read_trace(workspace / done.stdout.strip())
+    assert trace.calls[-1].error.message == "wrong shape"
+    assert 'nets.py", line' in done.stderr
+    assert "ValueError: wrong shape" in done.stderr
+    assert "twinlens/tracing" not in done.stderr
+    assert "torch/nn" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["nobody"], "there are noisy, raising, slow, no_weights"),
+        (["no_weights"], "FileNotFoundError: weights.bin is missing, when running the recipe nets.py::no_weights."),
+        (["noisy", "--dtype", "float31"], "float31 is no floating dtype of torch"),
+        (["noisy", "--device", "nowhere"], "The device nowhere cannot be used here"),
+        (["noisy", "--max-bytes", "many"], "--max-bytes many is no size"),
+        (["noisy", "--output-dir", ".twinlens/recipes/nets.py"], "nets.py cannot be made"),
+    ],
+)
+def test_a_mistake_gets_one_sentence_and_exit_code_2(workspace, arguments, sentence):
+    done = run(workspace, *arguments)
+    assert done.returncode == 2
+    assert sentence in done.stderr.splitlines()[-1]
+    assert done.stdout == ""
+    assert "twinlens/tracing" not in done.stderr
+
+
+def start(workspace, target):
+    job = Job(target=target, root=str(workspace), folder=str(workspace / "out"))
+    command = [sys.executable, "-m", "twinlens.tracing.run", job.to_json()]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+
+
+def frames(process):
+    return [from_line(line) for line in process.stdout]
+
+
+def test_the_process_of_the_editor_answers_in_frames(workspace):
+    with start(workspace, "noisy") as process:
+        answered = frames(process)
+        printed = process.stderr.read()
+    assert answered[-1] == Finished(str(workspace / "out"))
+    assert Progress("running", "Noisy", 0) in answered
+    assert "a print of the model" in printed
+
+
+def test_a_process_that_is_killed_in_the_forward_leaves_a_trace_that_loads(workspace):
+    with start(workspace, "slow") as process:
+        for line in process.stdout:
+            if from_line(line).stage == "running":
+                break
+        deadline = time.monotonic() + 30
+        entered = '"path":"Sequential.1","class"'
+        while time.monotonic() < deadline and entered not in (workspace / "out" / "trace.jsonl").read_text():
+            time.sleep(0.05)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    trace = read_trace(workspace / "out")
+    assert [(call.path, call.seconds is None) for call in trace.calls] == [
+        ("Sequential", True),
+        ("Sequential.0", False),
+        ("Sequential.1", True),
+    ]
+
+
+def test_an_interpreter_without_torch_says_what_to_install(workspace):
+    code = "import sys; sys.modules['torch'] = None; import twinlens.tracing.run as r; r.main()"
+    job = Job(target="noisy", root=str(workspace))
+    command = [sys.executable, "-c", code, job.to_json()]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    failed = from_line(done.stdout)
+    assert isinstance(failed, Failed)
+    assert failed.reason == "no torch"
+    assert f"{sys.executable} -m pip install torch" in failed.message
+
+
+def test_a_line_that_is_no_frame_is_refused():
+    with pytest.raises(ValueError, match="not a frame"):
+        from_line(json.dumps({"kind": "news"}))
