@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
+import signal
 import venv
 from pathlib import Path
 
@@ -14,6 +16,8 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+looks_into_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
 
 SAMPLE = Path(__file__).parents[1] / "samples" / "lumen" / "modeling_lumen.py"
 URI = SAMPLE.as_uri()
@@ -209,6 +213,23 @@ async def test_a_changed_library_setting_brings_another_index(small_library: Pat
         assert second.definitions > first.definitions
 
 
+@looks_into_proc
+async def test_a_worker_that_is_killed_is_named_and_comes_back(small_library: Path, tmp_path: Path):
+    async with editor(tmp_path, {"library": [str(small_library)]}) as wounded:
+        await wounded.until("ready")
+        wounded.open(URI, TEXT)
+        assert "LlamaMLP" in await wounded.hover_on(URI, TEXT, "LumenMLP")
+        for child in _children(wounded.server_process):
+            os.kill(child, signal.SIGKILL)
+        assert await wounded.hover_on(URI, TEXT, "LumenMLP") == (
+            "*The similarity process ended with code -9. It is being started again.*"
+        )
+        await wounded.until("starting")
+        await wounded.until("ready")
+        assert "LlamaMLP" in await wounded.hover_on(URI, TEXT, "LumenMLP")
+
+
+@looks_into_proc
 async def test_no_process_outlives_the_server(small_library: Path, tmp_path: Path):
     async with editor(tmp_path, {"library": [str(small_library)]}) as ended:
         await ended.until("building")
@@ -219,6 +240,30 @@ async def test_no_process_outlives_the_server(small_library: Path, tmp_path: Pat
     async with asyncio.timeout(2):
         while _processes(mark):
             await asyncio.sleep(0.02)
+
+
+@looks_into_proc
+async def test_the_server_and_its_processes_end_with_their_client(small_library: Path, tmp_path: Path):
+    async with editor(tmp_path, {"library": [str(small_library)]}) as left:
+        await left.until("ready")
+        ending = [left.server_process, *_children(left.server_process)]
+        assert len(ending) == 2
+        left.hang_up()
+        async with asyncio.timeout(3):
+            while any(map(_runs, ending)):
+                await asyncio.sleep(0.02)
+
+
+def _children(process: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+
+
+def _runs(process: int) -> bool:
+    """Whether it runs; one that ended and was not waited for does not."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def _processes(mark: str) -> list[str]:

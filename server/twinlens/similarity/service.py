@@ -99,6 +99,7 @@ class SimilarityService:
         self._library: Library | None = None
         self._missing: tuple[str, ...] = ()
         self._life = asyncio.Lock()
+        self._reviving: asyncio.Future[None] | None = None
 
     @property
     def library(self) -> Library | None:
@@ -141,7 +142,10 @@ class SimilarityService:
             raw = await self._worker.call(
                 "search", {"query": query_to_json(query), "names": list(names), "top_k": top_k}
             )
-        except (CallError, ProcessEndedError) as error:
+        except ProcessEndedError as error:
+            self._revive()
+            raise SearchUnavailableError(f"{error} It is being started again.") from error
+        except CallError as error:
             raise SearchUnavailableError(str(error)) from error
         return answers_from_json(raw)
 
@@ -167,6 +171,11 @@ class SimilarityService:
         except (CallError, ProcessEndedError) as error:
             raise SearchUnavailableError(str(error)) from error
         return ModularText(written["path"], written["text"], tuple(written["notes"]))
+
+    def _revive(self) -> None:
+        """Starts anew what had answered before; what fails while it starts is not tried again by itself."""
+        if not self._life.locked():
+            self._reviving = asyncio.ensure_future(self.start())
 
     async def _start_worker(self) -> None:
         interpreter = self._settings.interpreter
