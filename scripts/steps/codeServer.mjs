@@ -56,14 +56,10 @@ async function install(project) {
   };
   await writeFile(join(beside, "package.json"), JSON.stringify(manifest));
   const command = [project.node, project.npm, "install", "--no-audit", "--no-fund", "--loglevel=error"];
-  await must(
-    command,
-    `VS Code could not be installed. ${buildNeed.purpose} needs system software. ${buildNeed.elsewhere}`,
-    {
-      cwd: beside,
-      // The headers come with our Node, so that node-gyp downloads none.
-      env: { ...project.npmEnv, npm_config_nodedir: project.headers, npm_config_python: venvPython },
-    },
-  );
+  await must(command, "VS Code could not be installed.", {
+    cwd: beside,
+    // The headers come with our Node, so that node-gyp downloads none.
+    env: { ...project.npmEnv, npm_config_nodedir: project.headers, npm_config_python: venvPython },
+  });
   await rename(beside, home(project));
 }
