@@ -9,6 +9,8 @@ import { heading, say, seconds } from "./lib/say.mjs";
 
 /** @typedef {import("./lib/checks.mjs").Check} Check */
 
+const PACKAGE = "Package the extension";
+
 await runEntryPoint(async () => {
   const start = performance.now();
   const { layers, rest } = testOptions(process.argv.slice(2));
@@ -30,12 +32,13 @@ await runEntryPoint(async () => {
     checks.push({ name: "Extension units (Vitest)", command: script("vitest/vitest.mjs", "run", ...rest) });
   if (has("e2e")) {
     checks.push({
-      name: "Package the extension",
+      name: PACKAGE,
       command: [process.execPath, "scripts/package.mjs"],
       env: { TWINLENS_SKIP_SETUP: "1" },
     });
     checks.push({
       name: "Journeys in a real editor (Playwright)",
+      needs: PACKAGE,
       command: script("@playwright/test/cli.js", "test", "--config", "tests/e2e", ...rest),
     });
   }

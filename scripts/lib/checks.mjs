@@ -10,6 +10,7 @@ import { heading, say, seconds } from "./say.mjs";
  * @property {string} name
  * @property {readonly string[]} command
  * @property {Record<string, string>} [env]
+ * @property {string} [needs] the name of an earlier check without which this one says nothing
  * @property {boolean} [saysItself] whether its last line says how it went, so that nothing need follow
  */
 
@@ -52,7 +53,9 @@ export function lintChecks({ node }) {
 export async function passes({ name, command, env = {}, saysItself = false }) {
   heading(name);
   const start = performance.now();
-  const code = await run(command, { env });
+  const code = await run(command, {
+    env: process.stdout.isTTY ? env : { ...env, NO_COLOR: "1", FORCE_COLOR: undefined },
+  });
   if (!saysItself)
     say(`${name}: ${code === 0 ? "passed" : `failed (exit code ${code})`} in ${seconds(performance.now() - start)}`);
   return code === 0;
@@ -64,7 +67,14 @@ export async function passes({ name, command, env = {}, saysItself = false }) {
  * @returns {Promise<string[]>} the names of those that failed
  */
 export async function failures(checks) {
+  /** @type {string[]} */
   const failed = [];
-  for (const check of checks) if (!(await passes(check))) failed.push(check.name);
+  for (const check of checks) {
+    if (check.needs && failed.includes(check.needs)) {
+      heading(check.name);
+      say(`${check.name}: not run, because this failed: ${check.needs}`);
+      failed.push(check.name);
+    } else if (!(await passes(check))) failed.push(check.name);
+  }
   return failed;
 }

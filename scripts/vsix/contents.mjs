@@ -7,7 +7,7 @@
 
 const SIZE_LIMIT = 1.5 * 1024 * 1024;
 
-const REQUIRED = [
+export const REQUIRED = [
   "extension/package.json",
   "extension/readme.md",
   "extension/changelog.md",

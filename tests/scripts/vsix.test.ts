@@ -1,31 +1,16 @@
 import { describe, expect, it } from "vitest";
-import { faults } from "../../scripts/vsix/contents.mjs";
+import { faults, REQUIRED } from "../../scripts/vsix/contents.mjs";
 
 const good = [
+  ...REQUIRED,
   "[Content_Types].xml",
   "extension.vsixmanifest",
-  "extension/package.json",
-  "extension/readme.md",
-  "extension/changelog.md",
   "extension/TROUBLESHOOTING.md",
-  "extension/LICENSE.txt",
-  "extension/dist/extension.js",
   "extension/dist/webview/diff.js",
-  "extension/extension/icon.png",
-  "extension/bundled/server/twinlens/__init__.py",
-  "extension/bundled/server/twinlens/lsp/__main__.py",
   "extension/bundled/server/twinlens/py.typed",
-  "extension/bundled/libs/attr/__init__.py",
   "extension/bundled/libs/attr/__init__.pyi",
-  "extension/bundled/libs/attrs/__init__.py",
   "extension/bundled/libs/attrs-26.1.0.dist-info/licenses/LICENSE",
-  "extension/bundled/libs/cattr/__init__.py",
-  "extension/bundled/libs/cattrs/__init__.py",
-  "extension/bundled/libs/exceptiongroup/__init__.py",
-  "extension/bundled/libs/lsprotocol/__init__.py",
-  "extension/bundled/libs/pygls/__init__.py",
-  "extension/bundled/libs/typing_extensions.py",
-].map((path) => ({ path, size: 100 }));
+].map((path) => ({ path, size: 1 }));
 
 describe("the files of a VSIX", () => {
   it("are as they should be", () => {
@@ -50,7 +35,8 @@ describe("the files of a VSIX", () => {
   });
 
   it("are small together", () => {
-    const large = { path: "extension/dist/webview/large.js", size: 2_000_000 };
-    expect(faults([...good, large])).toEqual(["Its files take 2002300 bytes packed; the limit is 1572864."]);
+    const large = { path: "extension/dist/webview/large.js", size: 1_572_865 - good.length };
+    expect(faults([...good, large])).toEqual(["Its files take 1572865 bytes packed; the limit is 1572864."]);
+    expect(faults([...good, { ...large, size: large.size - 1 }])).toEqual([]);
   });
 });
