@@ -28,8 +28,11 @@ await runEntryPoint(async () => {
   /** @type {Check[]} */
   const checks = [];
   if (has("lint")) checks.push(...lintChecks(project));
-  if (has("extension"))
-    checks.push({ name: "Extension units (Vitest)", command: script("vitest/vitest.mjs", "run", ...rest) });
+  if (has("extension")) {
+    // Under CI it would write colours into a file, too.
+    const colour = process.stdout.isTTY ? [] : ["--no-color"];
+    checks.push({ name: "Extension units (Vitest)", command: script("vitest/vitest.mjs", "run", ...colour, ...rest) });
+  }
   if (has("e2e")) {
     checks.push({
       name: PACKAGE,

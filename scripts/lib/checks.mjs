@@ -53,9 +53,7 @@ export function lintChecks({ node }) {
 export async function passes({ name, command, env = {}, saysItself = false }) {
   heading(name);
   const start = performance.now();
-  const code = await run(command, {
-    env: process.stdout.isTTY ? env : { ...env, NO_COLOR: "1", FORCE_COLOR: undefined },
-  });
+  const code = await run(command, { env });
   if (!saysItself)
     say(`${name}: ${code === 0 ? "passed" : `failed (exit code ${code})`} in ${seconds(performance.now() - start)}`);
   return code === 0;
