@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -84,7 +84,11 @@ class Editor:
 
 @asynccontextmanager
 async def editor(
-    cache: Path, settings: dict[str, Any], interpreter: str = sys.executable, **environment: str
+    cache: Path,
+    settings: dict[str, Any],
+    interpreter: str = sys.executable,
+    folders: Sequence[Path] = (),
+    **environment: str,
 ) -> AsyncIterator[Editor]:
     """A server with these settings, ended at the end."""
     client = make_test_lsp_client()
@@ -92,7 +96,7 @@ async def editor(
     client.feature("twinlens/indexStatus")(lambda status: opened.statuses.append(status))
     client.set_configuration({"twinlens": settings})
     await client.start_io(sys.executable, "-m", "twinlens.lsp", env={**os.environ, **environment})
-    await start_session(client, {"interpreter": interpreter, "cacheDir": str(cache)})
+    await start_session(client, {"interpreter": interpreter, "cacheDir": str(cache)}, folders)
     try:
         yield opened
     finally:
@@ -101,6 +105,14 @@ async def editor(
         await client.stop()
 
 
-async def start_session(client: LanguageClient, options: dict[str, Any] | None = None) -> None:
+async def start_session(
+    client: LanguageClient, options: dict[str, Any] | None = None, folders: Sequence[Path] = ()
+) -> None:
+    """Initializes a server as VS Code would, and answers what it asks in return."""
     client.feature(types.CLIENT_REGISTER_CAPABILITY)(lambda params: None)
-    await client.initialize_session(types.InitializeParams(capabilities=capabilities(), initialization_options=options))
+    opened = [types.WorkspaceFolder(folder.as_uri(), folder.name) for folder in folders]
+    await client.initialize_session(
+        types.InitializeParams(
+            capabilities=capabilities(), initialization_options=options, workspace_folders=opened or None
+        )
+    )

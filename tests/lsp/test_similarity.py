@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import shutil
 import signal
 import venv
 from pathlib import Path
@@ -211,6 +212,18 @@ async def test_a_changed_library_setting_brings_another_index(small_library: Pat
         await moving.until("building")
         second = await moving.until("ready")
         assert second.definitions > first.definitions
+
+
+async def test_of_two_folders_the_one_that_is_a_checkout_is_the_library(small_library: Path, tmp_path: Path):
+    checkout = tmp_path / "transformers"
+    models = checkout / "src" / "transformers" / "models"
+    shutil.copytree(small_library, models)
+    (models.parent / "__init__.py").write_text('__version__ = "5.99.0.dev0"\n')
+    async with editor(tmp_path, {}, folders=[SAMPLE.parents[1], checkout]) as opened:
+        status = await opened.until("ready")
+        assert status.library == "transformers 5.99.0.dev0"
+        opened.open(URI, TEXT)
+        assert f"[LlamaMLP]({models.as_uri()}/llama/modeling_llama.py#L" in await opened.hover_on(URI, TEXT, "LumenMLP")
 
 
 @looks_into_proc
