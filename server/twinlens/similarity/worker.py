@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
@@ -108,6 +109,9 @@ def serve(lines: TextIO, out: TextIO) -> None:
 
 
 def build(arguments: argparse.Namespace, out: TextIO) -> int:
+    if hasattr(os, "nice"):
+        os.nice(10)  # the person hovers meanwhile, and on two cores a build takes both
+
     def report(message: Mapping[str, Any]) -> None:
         out.write(json.dumps(message) + "\n")
         out.flush()
