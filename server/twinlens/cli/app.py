@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from twinlens.cli.detect import detect
+from twinlens.cli.skips import scan_skips
 from twinlens.cli.trace import trace
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Twinlens, for people who port a model.")
@@ -16,4 +17,5 @@ def twinlens() -> None:
 
 
 app.command()(detect)
+app.command()(scan_skips)
 app.command()(trace)

@@ -91,6 +91,7 @@ class Function:
     first_line: int
     end_line: int
     role: FunctionRole
+    is_async: bool
     receiver: str
     decorators: tuple[Decorator, ...]
     steps: tuple[Step, ...]

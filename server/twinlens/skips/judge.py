@@ -66,7 +66,8 @@ class Judge:
         if isinstance(decision, Outcome):
             return decision
         said, path, line = self._answers.told(cls, decision.attribute)
-        reason = f"{said} ({decision.message})" if decision.message else said
+        adds = decision.message and decision.attribute not in decision.message
+        reason = f"{said} ({decision.message})" if adds else said
         return Outcome(decision.state, reason, path if line else decision.path, line or decision.line)
 
     def _remembered(self, cls: TestClass, binding: Binding) -> Decision:

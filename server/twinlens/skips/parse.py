@@ -12,7 +12,7 @@ from twinlens.skips.body import Definition, dotted, is_hollow, steps_of
 from twinlens.skips.facts import Class, Decorator, Deleted, File, Function, FunctionRole, Import, Member, Value
 
 _READ_FROM_A_TEST_CASE = re.compile(
-    r"""\b(?:self|cls|parent|testcase|test_case|__class__)\.([A-Za-z_]\w*)|attr\(\s*[\w.]+\s*,\s*["']([A-Za-z_]\w*)["']"""
+    r"""\b(?:self|cls|parent|testcase|test_case|tester|model_tester|__class__)(?=\.([A-Za-z_]\w*))|attr\(\s*[\w.]+\s*,\s*["']([A-Za-z_]\w*)["']"""
 )
 _SKIPPING = re.compile(r"(?:^|\.)(?:skip|skipIf|skipUnless|skipif)$")
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -150,6 +150,7 @@ def _function(node: ast.stmt, *, in_class: bool) -> Function:
         first_line=min([node.lineno, *(decorator.line for decorator in decorators)]),
         end_line=node.end_lineno or node.lineno,
         role=_role(decorators),
+        is_async=isinstance(node, ast.AsyncFunctionDef),
         receiver=receiver,
         decorators=decorators,
         steps=steps,

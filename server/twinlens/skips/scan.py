@@ -2,79 +2,22 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from twinlens.skips.classes import Classes, TestClass
+from twinlens.skips.collector import collector_paused
 from twinlens.skips.effects import Effects
 from twinlens.skips.facts import File, Function
 from twinlens.skips.files import Files
 from twinlens.skips.judge import Judge
 from twinlens.skips.modules import Modules
 from twinlens.skips.notices import Notice, ScanError
-from twinlens.skips.states import Outcome
-
-COMMON_FILES: Mapping[str, str] = {
-    "tests/test_modeling_common.py": "common",
-    "tests/generation/test_utils.py": "GenerationMixin",
-}
-"""The files whose mixins hold the common tests, with the name that reports give each."""
-MODELS_FOLDER = "tests/models"
+from twinlens.skips.results import COMMON_FILES, MODELS_FOLDER, CommonTest, ModelClass, Scan, model_of
 
 Progress = Callable[[int, int], None]
 """Told how many files of how many have been read."""
-
-
-@dataclass(frozen=True, slots=True)
-class CommonTest:
-    """One test of a shared mixin."""
-
-    name: str
-    origin: str
-    path: str
-    line: int
-    mixin: str
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ModelClass:
-    """One collected test class of a model, with the outcome of every common test that it inherits."""
-
-    model: str
-    name: str
-    path: str
-    line: int
-    end_line: int
-    outcomes: Mapping[str, Outcome]
-
-    @property
-    def key(self) -> str:
-        """`path::Name`, as a test runner writes it."""
-        return f"{self.path}::{self.name}"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Scan:
-    """What one scan of a checkout found; `models` names every model that has a test file."""
-
-    root: Path
-    models: tuple[str, ...]
-    files: tuple[str, ...]
-    tests: Mapping[str, CommonTest]
-    classes: tuple[ModelClass, ...]
-    notices: tuple[Notice, ...]
-    by_test: Mapping[str, Mapping[str, tuple[ModelClass, ...]]] = field(init=False)
-    """Test, then model: the classes of the model that inherit the test."""
-
-    def __post_init__(self) -> None:
-        by_test: dict[str, dict[str, tuple[ModelClass, ...]]] = {name: {} for name in self.tests}
-        for cls in self.classes:
-            for test in cls.outcomes:
-                by_test[test][cls.model] = (*by_test[test].get(cls.model, ()), cls)
-        object.__setattr__(self, "by_test", by_test)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,7 +40,7 @@ def scan(files: Files, progress: Progress | None = None) -> Linked:
             f"{files.root} has no {MODELS_FOLDER}/**/test_modeling_*.py; "
             "run from the root of a transformers checkout, or name it with --root"
         )
-    with _collector_paused():
+    with collector_paused():
         for index, path in enumerate(paths, 1):
             files.facts(path)
             if progress is not None:
@@ -142,23 +85,6 @@ def link(files: Files, paths: Iterable[str]) -> Linked:
         notices=tuple(sorted({*notices, *classes.notices, *_shared_names(paths)})),
     )
     return Linked(found, classes, judge, mixins, collected)
-
-
-def model_of(path: str) -> str:
-    """The model that a test file stands for: the folder it lies in."""
-    return PurePosixPath(path).parent.name
-
-
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    """Syntax trees are many small objects without cycles: a collector that looks through them costs the most time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _mixins(classes: Classes) -> Iterator[TestClass]:

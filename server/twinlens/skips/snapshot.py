@@ -7,17 +7,22 @@ from pathlib import Path
 from typing import Any
 
 from twinlens.skips.codec import FORMAT
+from twinlens.skips.collector import collector_paused
 from twinlens.skips.files import Files
 from twinlens.skips.memory import name_of
 from twinlens.skips.notices import Notice
-from twinlens.skips.scan import CommonTest, ModelClass, Scan
+from twinlens.skips.results import CommonTest, ModelClass, Scan
 from twinlens.skips.states import Outcome, State
 from twinlens.skips.storage import read_json, write_beside
 
 
 def load_snapshot(folder: Path, files: Files, model_tests: tuple[str, ...]) -> Scan | None:
     """The last scan of a checkout, if nothing that it read has changed since and its test files are still these."""
-    stored = read_json(_path(folder, files.root))
+    with collector_paused():
+        return _load(read_json(_path(folder, files.root)), files, model_tests)
+
+
+def _load(stored: Any, files: Files, model_tests: tuple[str, ...]) -> Scan | None:
     if not isinstance(stored, dict) or stored.get("format") != FORMAT:
         return None
     try:

@@ -30,7 +30,7 @@ class State(str, Enum):
         return self.value
 
 
-MAY_RUN = frozenset({State.RUNS, State.CONDITIONAL, State.GATED})
+MAY_RUN = (State.RUNS, State.CONDITIONAL, State.GATED)
 
 
 @dataclass(frozen=True, slots=True)

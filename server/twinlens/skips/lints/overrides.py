@@ -1,0 +1,61 @@
+"""Overrides that take a test away: without doing anything, without a reason, or alone among all models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from twinlens.skips.classes import Classes, TestClass
+from twinlens.skips.facts import Function, Skip
+from twinlens.skips.lints.finding import Finding, at_member
+from twinlens.skips.results import ModelClass
+from twinlens.skips.states import State
+
+_TAKEN_AWAY = frozenset({State.SKIPPED, State.SHADOWED, State.EMPTY})
+
+
+def empty_overrides(cls: TestClass, classes: Classes) -> Iterator[Finding]:
+    """`empty-override` in one class."""
+    for function in _tests(cls):
+        kinds = {classes.effects.of(decorator, cls.module).kind for decorator in function.decorators}
+        if function.hollow and not kinds & {"skip", "conditional"} and cls.after(cls, function.name) is not None:
+            message = f"{function.name} overrides the inherited test and does nothing: it passes without a test"
+            yield at_member("empty-override", cls.module.path, function, message)
+
+
+def skips_without_reason(cls: TestClass, classes: Classes) -> Iterator[Finding]:
+    """`skip-without-reason` in one class: by decorator, or by what the body does first."""
+    for function in _tests(cls):
+        effects = [classes.effects.of(decorator, cls.module) for decorator in function.decorators]
+        decorated = any(effect.kind in ("skip", "conditional") and not effect.reason.strip() for effect in effects)
+        first = function.steps[0] if function.steps else None
+        if decorated or (isinstance(first, Skip) and first.reason in ("", "''")):
+            yield at_member(
+                "skip-without-reason", cls.module.path, function, f"{function.name} is skipped without a reason"
+            )
+
+
+def rare_skips(
+    cls: TestClass, answers: ModelClass, skipping: Mapping[str, int], inheriting: Mapping[str, int], threshold: int
+) -> Iterator[Finding]:
+    """`rare-skip` in one class: what it takes away by itself, and at most `threshold` models do."""
+    for name, binding in cls.own.items():
+        outcome = answers.outcomes.get(name)
+        if binding.owner is not cls or outcome is None or outcome.state not in _TAKEN_AWAY or outcome.runs:
+            continue
+        if outcome.path != cls.module.path or inheriting[name] <= threshold:
+            continue
+        count = skipping[name]
+        if count > threshold:
+            continue
+        yield at_member("rare-skip", cls.module.path, binding.member, _rare(name, count, inheriting[name]))
+
+
+def _rare(test: str, count: int, all_models: int) -> str:
+    if count == 0:
+        return f"all {all_models} models run {test} in some class; this class does not"
+    who = "this is the only one that does not" if count == 1 else f"this is one of {count} that do not"
+    return f"{all_models - count} of {all_models} models run {test}; {who}"
+
+
+def _tests(cls: TestClass) -> Iterator[Function]:
+    return (item for item in cls.facts.members if isinstance(item, Function) and item.name.startswith("test"))

@@ -1,0 +1,71 @@
+"""What a scan found: the common tests, and the outcome of each in every test class of every model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from twinlens.skips.notices import Notice
+from twinlens.skips.states import Outcome
+
+COMMON_FILES: Mapping[str, str] = {
+    "tests/test_modeling_common.py": "common",
+    "tests/generation/test_utils.py": "GenerationMixin",
+}
+"""The files whose mixins hold the common tests, with the name that reports give each."""
+MODELS_FOLDER = "tests/models"
+
+
+@dataclass(frozen=True, slots=True)
+class CommonTest:
+    """One test of a shared mixin."""
+
+    name: str
+    origin: str
+    path: str
+    line: int
+    mixin: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ModelClass:
+    """One collected test class of a model, with the outcome of every common test that it inherits."""
+
+    model: str
+    name: str
+    path: str
+    line: int
+    end_line: int
+    outcomes: Mapping[str, Outcome]
+
+    @property
+    def key(self) -> str:
+        """`path::Name`, as a test runner writes it."""
+        return f"{self.path}::{self.name}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scan:
+    """What one scan of a checkout found; `models` names every model that has a test file."""
+
+    root: Path
+    models: tuple[str, ...]
+    files: tuple[str, ...]
+    tests: Mapping[str, CommonTest]
+    classes: tuple[ModelClass, ...]
+    notices: tuple[Notice, ...]
+    by_test: Mapping[str, Mapping[str, tuple[ModelClass, ...]]] = field(init=False)
+    """Test, then model: the classes of the model that inherit the test."""
+
+    def __post_init__(self) -> None:
+        by_test: dict[str, dict[str, tuple[ModelClass, ...]]] = {name: {} for name in self.tests}
+        for cls in self.classes:
+            for test in cls.outcomes:
+                by_test[test][cls.model] = (*by_test[test].get(cls.model, ()), cls)
+        object.__setattr__(self, "by_test", by_test)
+
+
+def model_of(path: str) -> str:
+    """The model that a test file stands for: the folder it lies in."""
+    return PurePosixPath(path).parent.name
