@@ -17,6 +17,12 @@ def installed_models() -> Path:
 
 
 @pytest.fixture(scope="session")
+def samples() -> Path:
+    """The small workspace that tests and the demo share."""
+    return SAMPLES
+
+
+@pytest.fixture(scope="session")
 def lumen_file() -> Path:
     return SAMPLES / "lumen" / "modeling_lumen.py"
 

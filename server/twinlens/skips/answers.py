@@ -115,8 +115,8 @@ class Answers:
     def _matters(self, cls: TestClass, binding: Binding | None, prepares: bool, above: tuple[Binding, ...]) -> bool:
         if binding is None or binding in above or not isinstance(binding.member, Function):
             return False
-        if binding.member.hollow:
-            return not prepares
+        if binding.member.hollow or binding.member.decorators:
+            return not prepares or bool(binding.member.decorators)
         inner = (*above, binding)
         return any(self._step_matters(cls, step, prepares, inner) for step in binding.member.steps)
 

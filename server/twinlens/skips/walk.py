@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from twinlens.skips.answers import Reader
@@ -132,9 +132,9 @@ class Walk:
         worked = self._works
         endings = [self._steps(steps, frame) for steps in (step.body, step.orelse)]
         conditions = (step.condition, f"not ({step.condition})")
-        skips = [isinstance(ending, Outcome | ByAttribute) for ending in endings]
-        if all(skips):
-            return endings[0]
+        body, orelse = endings
+        if isinstance(body, Outcome | ByAttribute) and isinstance(orelse, Outcome | ByAttribute):
+            return _either(body, orelse)
         for condition, ending, steps in zip(conditions, endings, (step.body, step.orelse), strict=True):
             if isinstance(ending, Outcome | ByAttribute):
                 self._note_may_skip(condition, ending)
@@ -161,8 +161,6 @@ class Walk:
         if target is None or frame.depth >= _DEEPEST or any(target is function for function in self._open):
             self._count(prepares=step.prepares or frame.prepares)
             return None
-        if target.hollow:
-            return None
         effects = [self._classes.effects.of(decorator, module) for decorator in target.decorators]
         hard = next((effect for effect in effects if effect.kind == "skip"), None)
         if hard is not None and step.target != "function":
@@ -172,6 +170,8 @@ class Walk:
                 state = State.GATED if effect.kind == "gate" else State.CONDITIONAL
                 gate = Outcome(state, effect.reason, module.path, effect.line, effect.condition)
                 self._may_skip = self._may_skip or gate
+        if target.hollow:
+            return None
         inner = _Frame(module, owner, target.receiver, frame.depth + 1, frame.prepares or step.prepares)
         return self._enter(target, inner)
 
@@ -230,6 +230,13 @@ class _WalkScope:
 
     def attribute(self, name: str) -> Any:
         return self.reader.value(name)
+
+
+def _either(one: Decision, other: Decision) -> Decision:
+    """A skip whichever way a condition turns out: at the first place, with both reasons."""
+    if not isinstance(one, Outcome) or not isinstance(other, Outcome) or one.reason == other.reason:
+        return one
+    return replace(one, reason=f"{one.reason}; or: {other.reason}")
 
 
 def _tests(step: Step) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from twinlens.skips.classes import Classes, TestClass
 from twinlens.skips.facts import Function, Skip
@@ -10,7 +11,17 @@ from twinlens.skips.lints.finding import Finding, at_member
 from twinlens.skips.results import ModelClass
 from twinlens.skips.states import State
 
+_OTHERS_PER_SKIP = 5
+"""A skip is not rare where more than one model in so many makes it, as few as they may be."""
 _TAKEN_AWAY = frozenset({State.SKIPPED, State.SHADOWED, State.EMPTY})
+
+
+@dataclass(frozen=True, slots=True)
+class Popularity:
+    """For each test, how many models inherit it, and which of them run it in no class."""
+
+    inheriting: Mapping[str, int]
+    skipping: Mapping[str, frozenset[str]]
 
 
 def empty_overrides(cls: TestClass, classes: Classes) -> Iterator[Finding]:
@@ -34,27 +45,19 @@ def skips_without_reason(cls: TestClass, classes: Classes) -> Iterator[Finding]:
             )
 
 
-def rare_skips(
-    cls: TestClass, answers: ModelClass, skipping: Mapping[str, int], inheriting: Mapping[str, int], threshold: int
-) -> Iterator[Finding]:
-    """`rare-skip` in one class: what it takes away by itself, and at most `threshold` models do."""
+def rare_skips(cls: TestClass, answers: ModelClass, popularity: Popularity, most: int) -> Iterator[Finding]:
+    """`rare-skip` in one class: what it takes away, and only `most` models or fewer do, itself among them."""
     for name, binding in cls.own.items():
         outcome = answers.outcomes.get(name)
         if binding.owner is not cls or outcome is None or outcome.state not in _TAKEN_AWAY or outcome.runs:
             continue
-        if outcome.path != cls.module.path or inheriting[name] <= threshold:
+        skipping, inheriting = popularity.skipping[name], popularity.inheriting[name]
+        if answers.model not in skipping or len(skipping) > min(most, inheriting // _OTHERS_PER_SKIP):
             continue
-        count = skipping[name]
-        if count > threshold:
-            continue
-        yield at_member("rare-skip", cls.module.path, binding.member, _rare(name, count, inheriting[name]))
-
-
-def _rare(test: str, count: int, all_models: int) -> str:
-    if count == 0:
-        return f"all {all_models} models run {test} in some class; this class does not"
-    who = "this is the only one that does not" if count == 1 else f"this is one of {count} that do not"
-    return f"{all_models - count} of {all_models} models run {test}; {who}"
+        others = len(skipping) - 1
+        who = f"this is one of {others + 1} that do not" if others else "this is the only one that does not"
+        message = f"{inheriting - others - 1} of {inheriting} models run {name}; {who}"
+        yield at_member("rare-skip", cls.module.path, binding.member, message)
 
 
 def _tests(cls: TestClass) -> Iterator[Function]:

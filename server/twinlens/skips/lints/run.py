@@ -10,7 +10,7 @@ from twinlens.skips.lints.dead_skips import dead_skips
 from twinlens.skips.lints.decorators import misplaced_decorators, uncalled_decorators
 from twinlens.skips.lints.finding import Finding
 from twinlens.skips.lints.flags import dead_flags, shadowed_tests
-from twinlens.skips.lints.overrides import empty_overrides, rare_skips, skips_without_reason
+from twinlens.skips.lints.overrides import Popularity, empty_overrides, rare_skips, skips_without_reason
 from twinlens.skips.lints.uncollected import uncollected_tests
 from twinlens.skips.results import COMMON_FILES, ModelClass
 from twinlens.skips.scan import Linked
@@ -57,7 +57,7 @@ class Linter:
         if answers is not None:
             yield from dead_skips(cls, self._classes)
             yield from dead_flags(cls, self._classes.modules)
-            yield from rare_skips(cls, answers, self._skipping, self._inheriting, self._rare)
+            yield from rare_skips(cls, answers, self._popularity, self._rare)
 
     @cached_property
     def _reached(self) -> frozenset[TestClass]:
@@ -69,12 +69,16 @@ class Linter:
         return {cls.key: cls for cls in self._linked.scan.classes}
 
     @cached_property
-    def _inheriting(self) -> dict[str, int]:
-        return {test: len(models) for test, models in self._linked.scan.by_test.items()}
+    def _popularity(self) -> Popularity:
+        by_test = self._linked.scan.by_test
+        return Popularity(
+            inheriting={test: len(models) for test, models in by_test.items()},
+            skipping={
+                test: frozenset(model for model, classes in models.items() if not _run_in_any(test, classes))
+                for test, models in by_test.items()
+            },
+        )
 
-    @cached_property
-    def _skipping(self) -> dict[str, int]:
-        return {
-            test: sum(not any(cls.outcomes[test].runs for cls in classes) for classes in models.values())
-            for test, models in self._linked.scan.by_test.items()
-        }
+
+def _run_in_any(test: str, classes: tuple[ModelClass, ...]) -> bool:
+    return any(cls.outcomes[test].runs for cls in classes)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 
 from twinlens.skips.classes import TestClass
-from twinlens.skips.facts import Function
+from twinlens.skips.facts import Deleted, Function
 from twinlens.skips.lints.finding import Finding, at_member
 
 _CODE = "test-never-collected"
@@ -15,9 +15,10 @@ _CODE = "test-never-collected"
 def uncollected_tests(cls: TestClass, reached: AbstractSet[TestClass], called: AbstractSet[str]) -> Iterator[Finding]:
     """`test-never-collected` in one class; `reached` are the classes that some collected class is or inherits from."""
     path, name = cls.module.path, cls.facts.name
+    deleted = {member.name for member in cls.facts.members if isinstance(member, Deleted)}
     for lost in cls.facts.lost:
-        message = f"{lost.name} is bound again further down in {name}, so this one never runs"
-        yield at_member(_CODE, path, lost, message)
+        what = "deleted" if lost.name in deleted else "bound again"
+        yield at_member(_CODE, path, lost, f"{lost.name} is {what} further down in {name}, so this one never runs")
     for nested in cls.facts.nested:
         yield at_member(
             _CODE, path, nested, f"{nested.name} is nested inside a member of {name}; no runner looks there"
