@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -76,10 +76,17 @@ class Editor:
 
     async def until(self, state: str) -> Any:
         """Waits for a state of the index."""
-        async with asyncio.timeout(60):
-            while not self.statuses or self.statuses[-1].state != state:
-                await asyncio.sleep(0.02)
+        await eventually(lambda: bool(self.statuses) and self.statuses[-1].state == state, 60)
         return self.statuses[-1]
+
+
+async def eventually(happened: Callable[[], bool], seconds: float) -> None:
+    """Waits until it has happened; raises `TimeoutError` where it does not in time."""
+    deadline = asyncio.get_running_loop().time() + seconds
+    while not happened():
+        if asyncio.get_running_loop().time() > deadline:
+            raise TimeoutError
+        await asyncio.sleep(0.02)
 
 
 @asynccontextmanager

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from lsp_harness import Editor, editor
+from lsp_harness import Editor, editor, eventually
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
@@ -247,12 +247,8 @@ async def test_no_process_outlives_the_server(small_library: Path, tmp_path: Pat
     async with editor(tmp_path, {"library": [str(small_library)]}) as ended:
         await ended.until("building")
         mark = str(tmp_path)
-        async with asyncio.timeout(5):
-            while not _processes(mark):
-                await asyncio.sleep(0.02)
-    async with asyncio.timeout(2):
-        while _processes(mark):
-            await asyncio.sleep(0.02)
+        await eventually(lambda: bool(_processes(mark)), 5)
+    await eventually(lambda: not _processes(mark), 2)
 
 
 @looks_into_proc
@@ -262,9 +258,7 @@ async def test_the_server_and_its_processes_end_with_their_client(small_library:
         ending = [left.server_process, *_children(left.server_process)]
         assert len(ending) == 2
         left.hang_up()
-        async with asyncio.timeout(3):
-            while any(map(_runs, ending)):
-                await asyncio.sleep(0.02)
+        await eventually(lambda: not any(map(_runs, ending)), 3)
 
 
 def _children(process: int) -> list[int]:
