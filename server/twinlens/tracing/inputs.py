@@ -97,7 +97,7 @@ class _Maker:
         """(channels, height, width)"""
         facts = self.facts
         channels = facts.integer("num_channels", "in_channels", "in_chans", "input_channels", first="vision", default=3)
-        size = facts.get("image_size", "img_size", "crop_size", "train_size", first="vision", default=64)
+        size = facts.get("image_size", "img_size", "crop_size", "train_size", first="vision", default=224)
         if isinstance(size, Mapping):
             size = [size.get("height", 64), size.get("width", 64)]
         if isinstance(size, int):
@@ -169,8 +169,8 @@ class _Maker:
         bins = self.facts.integer("num_mel_bins", default=80)
         length = self.facts.integer("max_length", default=1024)
         shapes = [
-            (_BATCH, 16000),
-            (_BATCH, channels, 16000),
+            (_BATCH, 6400),
+            (_BATCH, channels, 6400),
             (_BATCH, length, bins),
             (_BATCH, 100, bins),
             (_BATCH, 24, bins),
@@ -280,6 +280,9 @@ def guesses(model: nn.Module, config: Any) -> Iterator[dict[str, Any]]:
         yield from _combinations(maker, chosen)
         if "input_ids" in chosen and ("pixel_values" in chosen or "input_features" in chosen):
             yield from _with_placeholders(maker, chosen)
+    if "use_cache" in names:  # caches of unusual models ask for a kind of layer that a small one may not have
+        for chosen in _choices(model, names, required):
+            yield from ({**arguments, "use_cache": False} for arguments in _combinations(maker, chosen))
 
 
 def _choices(model: nn.Module, names: Sequence[str], required: Sequence[str]) -> Iterator[list[str]]:

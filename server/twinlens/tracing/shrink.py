@@ -1,63 +1,40 @@
 """A small config from a large one, in proportion: what must divide or equal still does.
 
-All widths (hidden sizes, feed-forward sizes, head dimensions, ranks, projections, in every sub-config) are divided by
-one power of two, counts of heads and groups stay, so that hidden = heads x head dimension and every equality between
-widths hold. Layers are cut to a few that hold each kind of layer once; vocabularies, experts and images have limits
-of their own.
+All widths (hidden sizes, feed-forward sizes, head dimensions, ranks, channels, in every sub-config) are divided by one
+power of two, and counts of heads and groups stay, so that hidden = heads x head dimension and every equality between
+widths hold. Layers are cut to a few that hold each kind of layer once; vocabularies, experts and images have limits of
+their own. Which field is what is told by its name (`fields.py`), and by being equal to a width.
 """
 
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
-_LAYERS = re.compile(r"(^|_)(n_|num_)?(hidden_|encoder_|decoder_|text_|\w+_)?(layers?|blocks)$|^depth$|^n_layers?$")
-_NOT_LAYERS = re.compile(
-    r"_per_|every|frequency|insert|freeze|interval|adapter|hybrid|proj_layers|^conditional_layer$|feature_layer"
-)
-_DEPTHS = re.compile(
-    r"depths?$|num_block_repeats|blocks_per_stage|(^|_)layers$|num_blocks|n_attn_blocks|block_sizes|_depths"
-)
-_HEADS = re.compile(
-    r"(^|_)(n|num|attention|attn)_?(attention_|self_attention_|query_)?heads?$|(^|_)attention_heads$|^heads$"
-)
-_WIDTH = re.compile(
-    r"hidden_size|hidden_dim|d_model|n_embd|embed_dim|embedding_size|embedding_dim|embeds_dim|emb_dim|emb_size|ffn_dim|ffn_size|d_ff|^dff$"
-    r"|dim_ff|feedforward_dim|dim_feedforward|intermediate_size|intermediate_dim|inner_dim|d_inner|mlp_dim|head_dim|headdim|d_head|d_kv"
-    r"|head_size|_rank$|^dim$|_dim$|^dim_|hidden_sizes|embed_dims|^width$|_width$|proj_dim|projection_size|projection_dim|units$"
-    r"|pos_feats|query_pre_attn_scalar|mrope_section|d_latents|d_rel|encoder_stride_dim|per_layer_input|fpn_feature_size|mask_feature_size"
-    r"|kv_channels|hidden_channels|proj_dims|backbone_channel_list|embed_dim_per_stage|lru_width|qk_rope|qk_nope|pooler_output_size|output_hidden_size"
-)
-_NOT_WIDTH = re.compile(
-    r"num_|^n_|kernel|stride|window|ratio|max_|patch|image_size|token|ids?$|mel|sampling|time_step_rank_|state_dim|act_dim|action_dim|conv_kernel_dim"
-    r"|in_channels|out_channels|condition_dim|dim_bbox_$|embedding_dimension|resampler_dim_head_|feature_projection_input_dim_"
-)
-_VOCAB = re.compile(r"vocab_size(s)?$|vocab_size_per_layer_input$")
-_TOKEN_ID = re.compile(r"(token_id|token_index|_token_ids|unk_index|_pad_id|_id|_ids)$")
-_EXPERTS = re.compile(r"^(num|n|moe_num)_(routed_|local_)?experts$|^n_routed_experts$")
-_CHOSEN_EXPERTS = re.compile(r"experts_per_tok(en)?$|moe_topk|moe_top_k|^moe_k$|^num_selected_experts$")
-_EXPERT_GROUPS = re.compile(r"^(n_group|topk_group|num_expert_group)$")
-_IMAGE = re.compile(r"(^|_)(image_size|img_size|resolution|crop_size)$")
-_SLIDING = re.compile(r"^(sliding_window|sliding_window_size|attention_chunk_size)$")
+from twinlens.tracing import fields as names
+from twinlens.tracing.fields import is_count
 
+_SMALLEST_WIDTH = 16
+_SMALLEST_EQUAL_WIDTH = 64
 _SMALL_VOCAB = 384
 _SMALL_EXPERTS = 4
 _SMALL_IMAGE = 256
 _SMALL_WINDOW = 8
+_PLACEHOLDER_IDS: Mapping[str, int] = {"image": 5, "audio": 6, "video": 7}
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How far to shrink. Plans are tried in turn: the smaller a model, the more its author's assumptions are at
-    risk.
-    """
+    """How far to shrink. Plans are tried in turn: the smaller a model, the more of its author's assumptions break."""
 
     layers: int = 2
     smallest_head: int = 8
     """Widths are divided as long as no head gets narrower than this; 0 leaves widths alone."""
+    fewer_heads: bool = False
+    """Divide the counts of heads along with the widths, in place of the heads' own dimensions."""
     widest: int = 64
     """Widths are divided no further when no hidden size is above this."""
     shrinks_vocabulary: bool = True
@@ -68,8 +45,9 @@ class Plan:
 PLANS = (
     Plan(),
     Plan(shrinks_images=False, shrinks_windows=False),
-    Plan(smallest_head=16, widest=256, shrinks_images=False, shrinks_windows=False),
-    Plan(layers=4, smallest_head=32, widest=512, shrinks_images=False, shrinks_windows=False),
+    Plan(fewer_heads=True, widest=256, shrinks_windows=False),
+    Plan(smallest_head=0, shrinks_windows=False),
+    Plan(layers=4, smallest_head=16, widest=256, shrinks_images=False, shrinks_windows=False),
     Plan(layers=8, smallest_head=0, shrinks_images=False, shrinks_windows=False),
     Plan(layers=2, smallest_head=0, shrinks_vocabulary=False, shrinks_images=False, shrinks_windows=False),
 )
@@ -77,8 +55,8 @@ PLANS = (
 
 def shrunk(fields: Mapping[str, Any], plan: Plan) -> dict[str, Any]:
     """The fields of a config (`to_dict()`, sub-configs as dicts in it), made small."""
-    divisor = _width_divisor(fields, plan)
-    return _Shrinker(plan, divisor, _special_ids(fields)).config(fields)
+    shrinker = _Shrinker(plan, _width_divisor(fields, plan), _widths(fields), _special_ids(fields))
+    return shrinker.config(fields)
 
 
 def _sub_configs(fields: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -95,43 +73,64 @@ def _configs(fields: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 def _width_divisor(fields: Mapping[str, Any], plan: Plan) -> int:
     """The largest power of two by which every width can be divided within the plan."""
-    if not plan.smallest_head:
+    heads = [head for config in _configs(fields) for head in _head_dimensions(config)]
+    sections = list(_sections(fields))
+    widest = max(
+        (value for config in _configs(fields) for name, value in config.items() if names.is_hidden_size(name, value)),
+        default=0,
+    )
+    if not plan.smallest_head or not heads:
         return 1
-    heads: list[int] = []
-    widest = 0
-    for config in _configs(fields):
-        widest = max([widest, *(value for name, value in config.items() if _is_hidden_size(name, value))])
-        heads += _head_dimensions(config)
-    if not heads:
-        return 1
+    counts = [
+        value
+        for config in _configs(fields)
+        for name, value in config.items()
+        if is_count(value) and value > 1 and names.HEADS.search(name)
+    ]
+
+    def allows(divisor: int) -> bool:
+        if widest // divisor < plan.widest:
+            return False
+        if plan.fewer_heads:
+            return all(count % divisor == 0 for count in counts)
+        return all(head % divisor == 0 and head // divisor >= plan.smallest_head for head in heads) and all(
+            section % divisor == 0 for section in sections
+        )
+
     divisor = 1
-    while widest // (divisor * 2) >= plan.widest and all(
-        head % (divisor * 2) == 0 and head // (divisor * 2) >= plan.smallest_head for head in heads
-    ):
+    while allows(divisor * 2):
         divisor *= 2
     return divisor
 
 
-def _is_hidden_size(name: str, value: Any) -> bool:
-    return _is_count(value) and re.search(r"hidden_size$|hidden_dim$|d_model$|n_embd$|embed_dim$", name) is not None
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
 def _head_dimensions(config: Mapping[str, Any]) -> list[int]:
     """Every head dimension that the config states, or that follows from a hidden size and a number of heads."""
-    stated = [
-        value
-        for name, value in config.items()
-        if _is_count(value) and value > 0 and re.search(r"head_dim$|d_kv$|d_head$|head_size$|qk_rope_head_dim", name)
-    ]
-    hidden = [value for name, value in config.items() if _is_hidden_size(name, value)]
-    heads = [value for name, value in config.items() if _is_count(value) and value > 0 and _HEADS.search(name)]
+    stated = [value for name, value in config.items() if is_count(value) and value > 0 and names.HEAD_SIZE.search(name)]
+    hidden = [value for name, value in config.items() if names.is_hidden_size(name, value)]
+    heads = [value for name, value in config.items() if is_count(value) and value > 0 and names.HEADS.search(name)]
     if not stated and hidden and heads:
-        stated = [size // max(heads) for size in hidden if size >= max(heads)]
+        stated = [size // max(heads) for size in hidden if size % max(heads) == 0]
     return stated
+
+
+def _sections(fields: Mapping[str, Any]) -> Iterator[int]:
+    """Parts that a head dimension is divided into for positions of several axes."""
+    for name, value in fields.items():
+        if isinstance(value, Mapping):
+            yield from _sections(value)
+        elif str(name).endswith("_section") and isinstance(value, (list, tuple)):
+            yield from value
+
+
+def _widths(fields: Mapping[str, Any]) -> frozenset[int]:
+    return frozenset(
+        item
+        for config in _configs(fields)
+        for name, value in config.items()
+        if names.is_width(name)
+        for item in (value if isinstance(value, (list, tuple)) else [value])
+        if is_count(item) and item >= _SMALLEST_EQUAL_WIDTH
+    )
 
 
 def _special_ids(fields: Mapping[str, Any]) -> dict[int, int]:
@@ -139,9 +138,9 @@ def _special_ids(fields: Mapping[str, Any]) -> dict[int, int]:
     ids: set[int] = set()
     for config in _configs(fields):
         for name, value in config.items():
-            if _TOKEN_ID.search(name):
+            if names.TOKEN_ID.search(name):
                 values = value if isinstance(value, (list, tuple)) else [value]
-                ids.update(item for item in values if _is_count(item) and item >= _SMALL_VOCAB - 1)
+                ids.update(item for item in values if is_count(item) and item >= _SMALL_VOCAB - 1)
     return {old: _SMALL_VOCAB - 2 - rank for rank, old in enumerate(sorted(ids))}
 
 
@@ -149,101 +148,159 @@ def _special_ids(fields: Mapping[str, Any]) -> dict[int, int]:
 class _Shrinker:
     plan: Plan
     divisor: int
+    widths: frozenset[int]
     special_ids: Mapping[int, int]
 
     def config(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        kept_layers = self._kept_layers(fields)
-        small = {name: self._value(name, value, fields, kept_layers) for name, value in fields.items()}
+        kept = self._kept_layers(fields)
+        small = {name: self._value(name, value, fields, kept) for name, value in fields.items()}
         small |= {name: self.config(sub) for name, sub in _sub_configs(fields)}
-        return small
+        if "stage_names" in small and len(kept) < (
+            _layer_count(fields) or 0
+        ):  # stages are layers here: let it count anew
+            small = {name: value for name, value in small.items() if name.removeprefix("_") not in names.OF_STAGES}
+        return _with_available_backbone(_with_aligned_experts(_with_dividing_heads(small)))
 
     def _kept_layers(self, fields: Mapping[str, Any]) -> list[int]:
         """Indices of the layers to keep: the first of each kind that a list of layer types names, in order."""
-        count = next(
-            (v for n, v in fields.items() if n in ("num_hidden_layers", "n_layer", "num_layers") and _is_count(v)), 0
-        )
+        count = _layer_count(fields) or 0
         types = next(
-            (v for n, v in fields.items() if n.endswith("layer_types") and isinstance(v, list) and len(v) == count),
-            None,
+            (
+                value
+                for name, value in fields.items()
+                if name.endswith("layer_types") and isinstance(value, list) and len(value) == count
+            ),
+            [],
         )
-        first = {kind: types.index(kind) for kind in reversed(types)} if types else {}
-        kept = sorted(set(first.values()))
+        kept = sorted({types.index(kind) for kind in types})
         for index in range(count):
-            if len(kept) >= min(self.plan.layers, count):
-                break
-            if index not in kept:
+            if len(kept) < min(self.plan.layers, count) and index not in kept:
                 kept.append(index)
         return sorted(kept)
 
-    def _value(self, name: str, value: Any, fields: Mapping[str, Any], kept_layers: list[int]) -> Any:
+    def _value(self, name: str, value: Any, fields: Mapping[str, Any], kept: Sequence[int]) -> Any:
+        if isinstance(value, Mapping):
+            return {key: self._value(str(key), item, fields, kept) for key, item in value.items()}
         if isinstance(value, (list, tuple)):
-            return self._list(name, list(value), fields, kept_layers)
-        if not _is_count(value):
-            return value
-        for applies, small in self._rules(name, value, fields, kept_layers):
-            if applies:
-                return small
-        return value
+            return self._list(name, list(value), fields, kept)
+        if value is None:
+            return self._missing(name, fields)
+        return self._count(name, value, fields, kept) if is_count(value) else value
 
-    def _rules(
-        self, name: str, value: int, fields: Mapping[str, Any], kept_layers: list[int]
-    ) -> Iterator[tuple[bool, int]]:
+    def _missing(self, name: str, fields: Mapping[str, Any]) -> Any:
+        """Fields without a default that a model cannot do without."""
+        if name == "prediction_length":
+            return 4
+        if names.CHOSEN_EXPERTS.search(name) and any(names.EXPERTS.search(other) for other in fields):
+            return 2
+        return (
+            _PLACEHOLDER_IDS.get(name.partition("_token_")[0]) if name.endswith(("_token_id", "_token_index")) else None
+        )
+
+    def _count(self, name: str, value: int, fields: Mapping[str, Any], kept: Sequence[int]) -> int:
         plan = self.plan
-        is_layers = _LAYERS.search(name) is not None and not _NOT_LAYERS.search(name)
-        yield is_layers, min(value, max(plan.layers, len(kept_layers)))
-        yield plan.shrinks_vocabulary and _VOCAB.search(name) is not None, min(value, _SMALL_VOCAB)
-        yield plan.shrinks_vocabulary and _TOKEN_ID.search(name) is not None, self._token_id(value, fields)
-        yield _EXPERTS.search(name) is not None, min(value, _SMALL_EXPERTS)
-        yield _CHOSEN_EXPERTS.search(name) is not None, min(value, 2)
-        yield _EXPERT_GROUPS.search(name) is not None, min(value, 1)
-        yield plan.shrinks_images and _IMAGE.search(name) is not None, self._image(value)
-        yield plan.shrinks_windows and _SLIDING.search(name) is not None, min(value, _SMALL_WINDOW)
-        yield self._is_width(name), self._width(value)
+        if names.is_layer_count(name):
+            return min(value, max(plan.layers, len(kept)))
+        if names.EXPERTS.search(name):
+            return min(value, _SMALL_EXPERTS)
+        if names.CHOSEN_EXPERTS.search(name):
+            return min(value, 2)
+        if names.EXPERT_GROUPS.search(name):
+            return min(value, 1)
+        if plan.shrinks_vocabulary and names.VOCAB.search(name):
+            return min(value, _SMALL_VOCAB)
+        if plan.shrinks_windows and names.SLIDING.search(name):
+            return min(value, _SMALL_WINDOW)
+        return self._item(name, value, fields)
 
-    def _is_width(self, name: str) -> bool:
-        return _WIDTH.search(name) is not None and not _NOT_WIDTH.search(name)
+    def _item(self, name: str, value: Any, fields: Mapping[str, Any]) -> Any:
+        """A number by itself or in a list."""
+        if isinstance(value, (list, tuple)):
+            return [self._item(name, item, fields) for item in value]
+        if not is_count(value):
+            return value
+        if self.plan.shrinks_vocabulary and names.TOKEN_ID.search(name):
+            return self._token_id(value, fields)
+        if self.plan.shrinks_images and names.IMAGE.search(name):
+            return _small_image(value)
+        if self.plan.fewer_heads and names.HEADS.search(name):
+            return max(1, value // self.divisor)
+        if self.plan.fewer_heads and (names.HEAD_SIZE.search(name) or name.endswith("_section")):
+            return value
+        if name.endswith("_section"):
+            return value // self.divisor
+        return self._width(value) if self._is_width(name, value) else value
+
+    def _is_width(self, name: str, value: int) -> bool:
+        return names.is_width(name) or (value in self.widths and not names.NEVER_A_WIDTH.search(name))
 
     def _width(self, value: int) -> int:
-        return value // self.divisor if value >= self.divisor and value % self.divisor == 0 else value
+        return value // self.divisor if value >= _SMALLEST_WIDTH and value % self.divisor == 0 else value
 
     def _token_id(self, value: int, fields: Mapping[str, Any]) -> int:
         if value == fields.get("vocab_size"):
             return min(value, _SMALL_VOCAB)
         return self.special_ids.get(value, value)
 
-    def _image(self, value: int) -> int:
-        while value > _SMALL_IMAGE and value % 2 == 0:
-            value //= 2
-        return value
-
-    def _list(self, name: str, values: list[Any], fields: Mapping[str, Any], kept_layers: list[int]) -> list[Any]:
-        layers = fields.get("num_hidden_layers", fields.get("n_layer", fields.get("num_layers")))
-        if kept_layers and len(values) == layers and len(values) > len(kept_layers):
-            return [self._item(name, values[index]) for index in kept_layers]
-        if _DEPTHS.search(name) and all(_is_count(value) for value in values):
-            return [min(value, 2) for value in values]
-        if "ind" in name or "idx" in name or "layer_ids" in name or name.endswith("_layers"):
-            return self._indices(values, len(kept_layers))
-        return [self._item(name, value) for value in values]
-
-    def _indices(self, values: list[Any], layers: int) -> list[Any]:
-        """Indices of layers: those that are left, or the last one."""
-        if not layers or not all(_is_count(value) for value in values) or all(value < layers for value in values):
-            return values
-        return sorted({min(value, layers - 1) for value in values})
-
-    def _item(self, name: str, value: Any) -> Any:
-        if isinstance(value, (list, tuple)):
-            return [self._item(name, item) for item in value]
-        if not _is_count(value):
-            return value
-        if self.plan.shrinks_vocabulary and _TOKEN_ID.search(name):
-            return self.special_ids.get(value, value)
-        if self.plan.shrinks_images and _IMAGE.search(name):
-            return self._image(value)
-        return self._width(value) if self._is_width(name) else value
+    def _list(self, name: str, values: list[Any], fields: Mapping[str, Any], kept: Sequence[int]) -> list[Any]:
+        if kept and len(values) == _layer_count(fields) and len(values) > len(kept):
+            return [self._item(name, values[index], fields) for index in kept]
+        if names.DEPTHS.search(name) and all(is_count(value) for value in values):
+            return [min(value, self.plan.layers) for value in values]
+        if names.LAYER_INDICES.search(name):
+            return _indices(values, len(kept))
+        return [self._item(name, value, fields) for value in values]
 
 
-def megabytes(count: int) -> int:
-    """Of so many float32 parameters."""
-    return math.ceil(count * 4 / 1e6)
+def _layer_count(fields: Mapping[str, Any]) -> int | None:
+    return next((fields[name] for name in names.MAIN_LAYERS if is_count(fields.get(name))), None)
+
+
+def _indices(values: list[Any], layers: int) -> list[Any]:
+    """Indices of layers: those that are left, or the last one."""
+    if not layers or not all(is_count(value) for value in values) or all(value < layers for value in values):
+        return values
+    return sorted({min(value, layers - 1) for value in values})
+
+
+def _small_image(size: int) -> int:
+    while size > _SMALL_IMAGE and size % 2 == 0:
+        size //= 2
+    return size
+
+
+def _with_dividing_heads(fields: dict[str, Any]) -> dict[str, Any]:
+    """Some defaults have a number of heads that does not divide the hidden size; such a model cannot be made."""
+    hidden, heads = fields.get("hidden_size"), fields.get("num_attention_heads")
+    stated = any(names.HEAD_SIZE.search(name) and value for name, value in fields.items())
+    if not (isinstance(hidden, int) and isinstance(heads, int) and heads) or stated or hidden % heads == 0:
+        return fields
+    return {**fields, "num_attention_heads": math.gcd(hidden, heads)}
+
+
+def _with_aligned_experts(fields: dict[str, Any]) -> dict[str, Any]:
+    """torch's grouped matrix product, which experts run on, wants rows of a multiple of 16 bytes."""
+    return {
+        name: value - value % 16 if name == "moe_intermediate_size" and is_count(value) and value > 16 else value
+        for name, value in fields.items()
+    }
+
+
+def _with_available_backbone(fields: dict[str, Any]) -> dict[str, Any]:
+    """A convolutional backbone of transformers in place of timm's, where timm is not installed."""
+    backbone = fields.get("backbone_config")
+    if not isinstance(backbone, Mapping) or backbone.get("model_type") != "timm_backbone" or find_spec("timm"):
+        return fields
+    stages = [f"stage{index}" for index in range(1, 5)]
+    wanted = [stages[index - 1] for index in backbone.get("out_indices") or [4] if 1 <= index <= 4]
+    return {
+        **fields,
+        "backbone_config": {
+            "model_type": "resnet",
+            "embedding_size": 16,
+            "hidden_sizes": [16, 32, 48, 64],
+            "depths": [1, 1, 1, 1],
+            "layer_type": "basic",
+            "out_features": wanted or stages[-1:],
+        },
+    }
