@@ -32,6 +32,7 @@ import torch
 import transformers
 from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
 from twinlens.tracing.job import Finished, Job
+from twinlens.tracing.reading import read_header
 from twinlens.tracing.run import execute
 
 _MISSING = re.compile(r"requires the (\w+) library")
@@ -72,8 +73,7 @@ def trace_class(name: str, gigabytes: int, answers: Connection) -> None:
         elif outcome.error:
             answers.send((False, "", outcome.error))
         else:
-            first_line = Path(outcome.folder, "trace.jsonl").open(encoding="utf-8").readline()
-            answers.send((True, json.loads(first_line)["recipe"], ""))
+            answers.send((True, read_header(Path(outcome.folder)).recipe, ""))
 
 
 def class_module(name: str) -> str:
@@ -114,10 +114,8 @@ def main() -> None:
     for name in names:
         results.append(try_class(name, arguments.limit, arguments.gigabytes))
         last = results[-1]
-        print(
-            f"{'traced' if last.traced else 'failed'} {last.seconds:5.1f} s  {name}  {last.source or last.reason}",
-            flush=True,
-        )
+        word = "traced" if last.traced else "failed"
+        print(f"{word} {last.seconds:5.1f} s  {name}  {last.source or last.reason}", flush=True)
     if arguments.json:
         arguments.json.write_text(json.dumps([asdict(result) for result in results], indent=1), encoding="utf-8")
     report(results)

@@ -16,6 +16,16 @@ _LENGTH = 24
 _DECODER_LENGTH = 6
 _MOST_COMBINATIONS = 12
 _IDS = ("input_ids", "decoder_input_ids", "qformer_input_ids")
+_BINS = (
+    "feature_projection_input_dim",
+    "num_mel_bins",
+    "feature_size",
+    "n_mels",
+    "n_mel_bins",
+    "input_feat_size",
+    "input_dim",
+    "input_size",
+)
 _TOKENS_OF: Mapping[str, tuple[str, ...]] = {
     "image": ("image_token_id", "image_token_index", "image_patch_id", "media_token_index"),
     "audio": ("audio_token_id", "audio_token_index"),
@@ -140,28 +150,14 @@ class _Maker:
         return torch.tensor([[1, side, side]])
 
     def mel(self) -> list[torch.Tensor]:
+        """Spectrograms: whisper's (bins, 2 x positions) first, then (frames, bins), then the reverse."""
         facts = self.facts
-        bins = facts.integer(
-            "num_mel_bins",
-            "feature_size",
-            "n_mels",
-            "input_feat_size",
-            "input_dim",
-            "n_mel_bins",
-            first="audio",
-            default=80,
-        )
+        sizes = [facts.integer(name, first="audio", default=0) for name in _BINS]
+        bins = [size for size in dict.fromkeys(sizes) if size] or [80]
         frames = 2 * facts.integer("max_source_positions", first="audio", default=150)
-        shapes = [
-            (_BATCH, bins, frames),
-            (_BATCH, 128, bins),
-            (_BATCH, frames, bins),
-            (_BATCH, bins, 128),
-            (_BATCH, 1, 128, bins),
-        ]
-        wide = facts.integer("feature_projection_input_dim", default=0)
-        if wide:
-            shapes.insert(0, (_BATCH, 128, wide))
+        shapes: list[tuple[int, ...]] = [(_BATCH, bins[0], frames)]
+        shapes += [(_BATCH, 128, size) for size in bins] + [(_BATCH, size, 128) for size in bins]
+        shapes += [(_BATCH, frames, bins[0]), (_BATCH, 1, 128, bins[0])]
         return [torch.randn(shape) for shape in shapes]
 
     def waveform(self) -> list[torch.Tensor]:
@@ -297,6 +293,7 @@ def _choices(model: nn.Module, names: Sequence[str], required: Sequence[str]) ->
         [*mains, "input_ids", "pixel_values", *decoder],
         [*mains, "input_ids", "input_features", *decoder],
         [*mains, "input_ids", "bbox", "visual_feats", "visual_pos"],
+        [*mains, "input_ids", "bbox", "pixel_values", *decoder],
         [*mains, *decoder],
         mains,
         ["states", "actions", "rewards", "returns_to_go", "timesteps"],
@@ -309,8 +306,8 @@ def _choices(model: nn.Module, names: Sequence[str], required: Sequence[str]) ->
         ["input_ids", "encoder_hidden_states"],
         [],
     ]
-    for wanted in fuller:
-        chosen = dict.fromkeys([*required, *(name for name in wanted if name in names)])
+    sets = [dict.fromkeys([*required, *(name for name in wanted if name in names)]) for wanted in fuller]
+    for chosen in sorted(sets, key=len, reverse=True):
         if chosen and frozenset(chosen) not in seen:
             seen.add(frozenset(chosen))
             yield list(chosen)

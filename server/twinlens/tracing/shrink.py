@@ -180,7 +180,11 @@ class _Shrinker:
 
     def _value(self, name: str, value: Any, fields: Mapping[str, Any], kept: Sequence[int]) -> Any:
         if isinstance(value, Mapping):
-            return {key: self._value(str(key), item, fields, kept) for key, item in value.items()}
+            return {
+                key: self._value(str(key), item, fields, kept)
+                for key, item in value.items()
+                if not (name.startswith("per_layer") and str(key).isdigit() and int(key) >= len(kept))
+            }
         if isinstance(value, (list, tuple)):
             return self._list(name, list(value), fields, kept)
         if value is None:
