@@ -5,7 +5,7 @@ import { checkout } from "../lib/paths.mjs";
 import { must } from "../lib/run.mjs";
 import { faults } from "./contents.mjs";
 import { vsixEntries } from "./listing.mjs";
-import { buildPythonPart } from "./pythonPart.mjs";
+import { buildPythonPart, isSource } from "./pythonPart.mjs";
 
 /** @typedef {import("../lib/node.mjs").ProjectNode} ProjectNode */
 
@@ -23,7 +23,7 @@ async function stage() {
   await rm(staging, { recursive: true, force: true });
   for (const pattern of ["package.json", ...files]) {
     const path = pattern.replace(/\/\*\*$/, "");
-    await cp(join(checkout, path), join(staging, path), { recursive: true });
+    await cp(join(checkout, path), join(staging, path), { recursive: true, filter: isSource });
   }
 }
 

@@ -10,6 +10,12 @@ const bundled = join(checkout, "bundled");
 const libs = join(bundled, "libs");
 const libsStamp = join(checkout, ".twinlens-cache", "bundled-libs-stamp");
 
+/**
+ * Whether a file is more than what Python writes beside a module when it is run, as from bundled/ with F5.
+ * @param {string} path
+ */
+export const isSource = (path) => basename(path) !== "__pycache__";
+
 /** Lays out bundled/: our own package, and the libraries that the server imports. */
 export async function buildPythonPart() {
   await copyServer();
@@ -20,7 +26,7 @@ async function copyServer() {
   await rm(join(bundled, "server"), { recursive: true, force: true });
   await cp(join(checkout, "server", "twinlens"), join(bundled, "server", "twinlens"), {
     recursive: true,
-    filter: (source) => basename(source) !== "__pycache__" && !source.endsWith(".pyc"),
+    filter: isSource,
   });
 }
 
