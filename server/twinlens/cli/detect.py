@@ -15,7 +15,7 @@ from twinlens.cli.progress import build_progress
 
 if TYPE_CHECKING:
     from twinlens.similarity.answers import Answer, QueryFile
-    from twinlens.similarity.index import Index
+    from twinlens.similarity.indexed import Index
     from twinlens.similarity.search import Searcher
     from twinlens.source.library import Library
 
@@ -110,9 +110,9 @@ def _library(near: Sequence[Path], folders: Sequence[Path]) -> Library:
 def _searcher(library: Library, folder: Path | None, embedder: str | None, afresh: bool) -> Searcher:
     from platformdirs import user_cache_path
 
+    from twinlens.similarity.contents import IndexDamagedError
     from twinlens.similarity.embedder import open_embedder
     from twinlens.similarity.embedder_names import DEFAULT
-    from twinlens.similarity.index import IndexDamagedError
     from twinlens.similarity.search import Searcher
     from twinlens.similarity.service import index_folder
 

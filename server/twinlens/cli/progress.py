@@ -15,6 +15,7 @@ _SENTENCES = {
     "reading": "reading the library",
     "fitting": "learning the library's vocabulary",
     "encoding": "embedding the library's definitions",
+    "comparing": "comparing the library's definitions",
     "writing": "writing the index",
 }
 

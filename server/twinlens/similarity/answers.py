@@ -54,7 +54,10 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class RankedMatch:
-    """One entry of the ranking: a match, its twins (equal sanitised source) and the ancestors it descends from."""
+    """One entry of the ranking: a match, its twins (equal sanitised source) and the ancestors it descends from.
+
+    `score`, from 0 to 1, estimates the chance that a maintainer would inherit from it.
+    """
 
     match: Match
     score: float
@@ -64,12 +67,16 @@ class RankedMatch:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The best matches by each score, what stands in both, and the ranking over them."""
+    """The best matches by each score, what stands in both, and the ranking over them.
+
+    `parents` are what the library's own definition of that name inherits from in its modular file, or was copied from.
+    """
 
     embedding: tuple[Match, ...]
     jaccard: tuple[Match, ...]
     intersection: tuple[str, ...]
     ranked: tuple[RankedMatch, ...]
+    parents: tuple[Match, ...] = ()
 
 
 def query_file(text: str, path: Path, model: str) -> QueryFile:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from twinlens.similarity import index as on_disk
+from twinlens.similarity.contents import IndexDamagedError
 from twinlens.similarity.corpus import Entry, read_corpus
 from twinlens.similarity.embedder_names import DEFAULT
-from twinlens.similarity.index import Index, IndexDamagedError
+from twinlens.similarity.indexed import Index, index_of_corpus
 from twinlens.source.library import Library
 
 if TYPE_CHECKING:
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
     from twinlens.similarity.embedder import Embedder, LibraryEmbedder
 
-Stage = Literal["waiting", "reading", "fitting", "encoding", "writing", "tokens", "done"]
+Stage = Literal["waiting", "reading", "fitting", "encoding", "comparing", "writing", "tokens", "done"]
 
 _SHARE_CHANGED_THAT_REFITS = 0.2
 _BATCH = 512
@@ -61,8 +63,9 @@ def build_index(
             previous.known_files() if previous else None,
             lambda done, total: on_progress(Progress("reading", 45 * done // max(1, total))),
         )
-        tokens_only = on_disk.index_of_corpus(corpus, library)
+        tokens_only = index_of_corpus(corpus, library)
         if embedder is None:
+            tokens_only = _with_features(tokens_only, previous)
             on_disk.write(folder, tokens_only)
             on_progress(Progress("done", 100))
             return Built(tokens_only, corpus.problems)
@@ -72,7 +75,8 @@ def build_index(
         reusable = _reusable_rows(previous, tokens_only.entries, embedder, folder)
         model, fitted = _embedder(embedder, folder, tokens_only.entries, bool(reusable), devices, on_progress)
         embeddings = _embed(tokens_only.entries, model, reusable, on_progress)
-        built = replace(tokens_only, embeddings=embeddings, embedder=embedder)
+        on_progress(Progress("comparing", 90))
+        built = replace(_with_features(tokens_only, previous), embeddings=embeddings, embedder=embedder)
         on_progress(Progress("writing", 98))
         on_disk.write(folder, built, fitted)
         on_progress(Progress("done", 100))
@@ -81,12 +85,11 @@ def build_index(
 
 def is_current(index: Index, library: Library, embedder: str | None) -> bool:
     """Whether `index` is of this embedder and of the library's files as they are now."""
-    from twinlens.similarity.corpus import digest_of
-    from twinlens.source.library import modeling_files
+    from twinlens.similarity.corpus import digest_of, library_files
 
     if index.embedder != embedder:
         return False
-    return dict(index.digests) == {file.relative: digest_of(file.path) for file in modeling_files(library)}
+    return dict(index.digests) == {file.relative: digest_of(file.path) for file in library_files(library)}
 
 
 @contextmanager
@@ -111,6 +114,16 @@ def _previous(folder: Path, with_embeddings: bool) -> Index | None:
     except (IndexDamagedError, FileNotFoundError):
         return None
     return previous if previous.digests else None
+
+
+def _with_features(index: Index, previous: Index | None) -> Index:
+    """With what a ranking compares, where numpy is there to compare it."""
+    if find_spec("numpy") is None:
+        return index
+    from twinlens.similarity.feature_table import table_of
+
+    sources = {entry.sameness: entry.sanitised for entry in index.entries}
+    return replace(index, features=table_of(sources, previous.features if previous else None))
 
 
 def _reusable_rows(
@@ -161,7 +174,7 @@ def _embed(
     # Texts of like length together: a transformer pads a batch to its longest.
     fresh.sort(key=len)
     for start in range(0, len(fresh), _BATCH):
-        on_progress(Progress("encoding", 75 + 22 * start // len(fresh)))
+        on_progress(Progress("encoding", 75 + 14 * start // len(fresh)))
         batch = fresh[start : start + _BATCH]
         rows.update(zip(batch, model.encode(batch), strict=True))
     if not entries:

@@ -10,9 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from twinlens.similarity.answers import QueryDefinition, query_of_definitions
+from twinlens.source.dates import copyright_date
 from twinlens.source.definitions import Kind, read_definitions, read_source
-from twinlens.source.library import Library, ModelingFile, file_stem, modeling_files
+from twinlens.source.layout import logical_lines, sameness
+from twinlens.source.library import Library, ModelingFile, file_stem, modeling_files, modular_files
 from twinlens.source.sanitise import identifier_tokens
+from twinlens.source.ties import NO_TIES, FileTies, is_modular, read_ties
 
 _FILES_A_TASK = 12
 _FILES_WORTH_A_POOL = 48
@@ -20,7 +23,10 @@ _FILES_WORTH_A_POOL = 48
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One definition of the library. `relative` is its file below the library's root; `line` counts from 1."""
+    """One definition of the library. `relative` is its file below the library's root; `line` counts from 1.
+
+    `sameness` is equal for equal sanitised source; of an entry whose source is unknown it is its identifier.
+    """
 
     relative: str
     model: str
@@ -30,6 +36,7 @@ class Entry:
     bases: tuple[str, ...]
     methods: tuple[str, ...]
     sanitised: str
+    sameness: str
 
     @property
     def identifier(self) -> str:
@@ -46,11 +53,17 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class FileEntries:
-    """What one file holds: its content's hash and its entries, or the sentence that says why it could not be read."""
+    """What one file holds: its content's hash, its entries, none for a modular file, and what it says about where its
+    definitions come from; or the sentence that says why it could not be read.
+
+    `date`, in ISO 8601, is the earliest day on which the model can have been written, where the file tells it.
+    """
 
     relative: str
     digest: str
     entries: tuple[Entry, ...]
+    ties: FileTies = NO_TIES
+    date: str | None = None
     problem: str | None = None
 
 
@@ -72,12 +85,13 @@ def read_corpus(
     known: Mapping[str, FileEntries] | None = None,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Corpus:
-    """Read every modeling file of `library`; a file whose hash is in `known` (by relative path) is not parsed again.
+    """Read every modeling and modular file of `library`; one whose hash is in `known` (by relative path) is not parsed
+    again.
 
     A file that cannot be read or does not parse is kept as a problem, and the rest goes on.
     """
     known = known or {}
-    files = modeling_files(library)
+    files = library_files(library)
     read: dict[str, FileEntries] = {}
     changed: list[ModelingFile] = []
     for file in files:
@@ -93,6 +107,11 @@ def read_corpus(
     return Corpus(tuple(read[file.relative] for file in files))
 
 
+def library_files(library: Library) -> tuple[ModelingFile, ...]:
+    """The files that an index is made of."""
+    return (*modeling_files(library), *modular_files(library))
+
+
 def digest_of(path: Path) -> str:
     """A hash of the file's bytes; of an unreadable file the empty string."""
     try:
@@ -104,15 +123,14 @@ def digest_of(path: Path) -> str:
 def read_file_entries(file: ModelingFile) -> FileEntries:
     digest = digest_of(file.path)
     try:
-        definitions = read_definitions(read_source(file.path))
+        text = read_source(file.path)
+        ties = read_ties(text, file.relative)
+        definitions = () if is_modular(file.relative) else read_definitions(text)
     except (OSError, SyntaxError) as error:
-        return FileEntries(file.relative, digest, (), f"{file.path} could not be read: {error}")
+        return FileEntries(file.relative, digest, (), problem=f"{file.path} could not be read: {error}")
     query = query_of_definitions(definitions, (file.model, file_stem(file.path)), file.model)
-    return FileEntries(
-        file.relative,
-        digest,
-        tuple(_entry(file, found) for found in query.definitions),
-    )
+    entries = tuple(_entry(file, found) for found in query.definitions)
+    return FileEntries(file.relative, digest, entries, ties, copyright_date(text))
 
 
 def _entry(file: ModelingFile, found: QueryDefinition) -> Entry:
@@ -125,6 +143,7 @@ def _entry(file: ModelingFile, found: QueryDefinition) -> Entry:
         found.bases,
         found.methods,
         found.sanitised,
+        sameness(logical_lines(found.sanitised)),
     )
 
 

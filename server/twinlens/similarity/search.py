@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from twinlens.similarity.answers import Answer, Match, QueryDefinition, QueryFile, RankedMatch
-from twinlens.similarity.index import Index
+from twinlens.similarity.answers import Answer, QueryDefinition, QueryFile, RankedMatch
+from twinlens.similarity.catalogue import Catalogue
+from twinlens.similarity.indexed import Index
 from twinlens.similarity.jaccard import JaccardIndex
 from twinlens.source.sanitise import identifier_tokens
 
@@ -16,94 +17,135 @@ if TYPE_CHECKING:
     import numpy as np
 
     from twinlens.similarity.embedder import Embedder
-
-_CANDIDATES = 200
-_MOST_OF_ONE_MODEL = 200
+    from twinlens.similarity.family_ranker import FamilyRanker
+    from twinlens.similarity.posted_jaccard import PostedJaccard
+    from twinlens.similarity.vectors import VectorIndex
 
 
 class Searcher:
-    """An index ready to be asked. Without an embedder it answers by Jaccard alone."""
+    """An index ready to be asked. Without an embedder it answers by Jaccard alone, without features it ranks by it."""
 
     def __init__(self, index: Index, roots: Sequence[Path], embedder: Embedder | None = None) -> None:
         """`roots` are the library's folders: they turn an entry's relative path into a file to open."""
-        self._index = index
-        self._roots = tuple(roots)
-        self._jaccard = JaccardIndex(index.tokens)
-        self._models = [_normal(entry.model) for entry in index.entries]
+        self._catalogue = Catalogue(index.entries, index.ties, index.release_dates(), roots)
+        self._jaccard: JaccardIndex | PostedJaccard = _jaccard_index(index)
         self._embedder = embedder if index.embeddings is not None else None
-        if index.embeddings is not None and embedder is not None:
-            import faiss
+        self._vectors = _vector_index(index) if self._embedder is not None else None
+        self._ranker = _family_ranker(index, self._catalogue)
 
-            self._vectors: Any = faiss.IndexFlatIP(index.embeddings.shape[1])
-            self._vectors.add(index.embeddings)
-
-    def answers(self, query: QueryFile, names: Sequence[str], top_k: int = 5) -> list[Answer]:
-        """One answer for each of `names`, which are definitions of `query`. Raises `KeyError` for another name."""
+    def answers(
+        self, query: QueryFile, names: Sequence[str], top_k: int = 5, before: date | None = None
+    ) -> list[Answer]:
+        """One answer for each of `names`, which are definitions of `query`; models that are known to be newer than
+        `before` are left out. Raises `KeyError` for another name.
+        """
         by_name = {definition.name: definition for definition in query.definitions}
         wanted = [by_name[name] for name in names]
         if self._embedder is None or not wanted:
             vectors: Sequence[np.ndarray | None] = [None] * len(wanted)
         else:
             vectors = list(self._embedder.encode([definition.sanitised for definition in wanted]))
-        own = _normal(query.model)
+        left_out = self._catalogue.models_left_out(query.model, before)
+        allowed = self._catalogue.allowed(left_out)
+        rankings = self._rankings(query, wanted, left_out, top_k)
         return [
-            self._answer(definition, vector, own, top_k) for definition, vector in zip(wanted, vectors, strict=True)
+            self._answer(query.model, definition, vector, allowed, ranking, top_k)
+            for definition, vector, ranking in zip(wanted, vectors, rankings, strict=True)
         ]
 
-    def _answer(self, definition: QueryDefinition, vector: np.ndarray | None, own: str, top_k: int) -> Answer:
-        shares = self._jaccard.scores(identifier_tokens(definition.sanitised))
-        by_share = sorted((row for row in shares if self._models[row] != own), key=lambda row: (-shares[row], row))
-        nearest = self._nearest(vector) if vector is not None else {}
-        by_cosine = [row for row in nearest if self._models[row] != own]
-        agreed = set(by_share[:top_k]) & set(by_cosine[:top_k])
-        candidates = list(dict.fromkeys(by_cosine[:_CANDIDATES] + by_share[:_CANDIDATES]))
-        cosines = self._cosines(vector, candidates) if vector is not None else dict.fromkeys(candidates)
-        matches = {row: self._match(row, cosines[row], shares.get(row, 0.0), row in agreed) for row in candidates}
+    def _rankings(
+        self, query: QueryFile, wanted: Sequence[QueryDefinition], left_out: frozenset[str], top_k: int
+    ) -> list[list[tuple[int, float]] | None]:
+        """For each definition the places of the best families with their scores; None where there are no features."""
+        if self._ranker is None:
+            return [None] * len(wanted)
+        return [self._ranker.best(query, definition, left_out, top_k) for definition in wanted]
+
+    def _answer(
+        self,
+        model: str,
+        definition: QueryDefinition,
+        vector: np.ndarray | None,
+        allowed: bytearray,
+        ranking: list[tuple[int, float]] | None,
+        top_k: int,
+    ) -> Answer:
+        shares: Any = self._jaccard.scores(identifier_tokens(definition.sanitised))
+        by_share = self._jaccard.best(shares, allowed, top_k)
+        nearest = self._vectors.nearest(vector, allowed, top_k) if self._vectors and vector is not None else {}
+        agreed = set(by_share) & set(nearest)
+        if ranking is None:
+            ranking = self._by_score(shares, vector, allowed, top_k)
+        shown = [next(row for row in self._catalogue.families[family].rows if allowed[row]) for family, _ in ranking]
+        parents = self._catalogue.parents(model, definition.name)
+        rows = [*nearest, *by_share, *shown, *parents]
+        cosines = self._cosines(vector, rows)
+        matches = {
+            row: self._catalogue.match(row, cosine, float(shares[row]), row in agreed)
+            for row, cosine in zip(rows, cosines, strict=True)
+        }
         return Answer(
-            tuple(matches[row] for row in by_cosine[:top_k]),
-            tuple(matches[row] for row in by_share[:top_k]),
-            tuple(matches[row].identity for row in by_cosine[:top_k] if row in agreed),
-            self._ranked(matches, top_k),
+            tuple(matches[row] for row in nearest),
+            tuple(matches[row] for row in by_share),
+            tuple(matches[row].identity for row in nearest if row in agreed),
+            tuple(
+                RankedMatch(
+                    matches[row],
+                    score,
+                    tuple(
+                        self._catalogue.entries[twin].identity
+                        for twin in self._catalogue.families[family].rows
+                        if twin != row and allowed[twin]
+                    ),
+                    self._catalogue.ancestors(row),
+                )
+                for row, (family, score) in zip(shown, ranking, strict=True)
+            ),
+            tuple(matches[row] for row in parents),
         )
 
-    def _nearest(self, vector: np.ndarray) -> dict[int, float]:
-        """Row to cosine of the rows nearest to `vector`, nearest first."""
-        count = min(len(self._index.entries), _CANDIDATES + _MOST_OF_ONE_MODEL)
-        scores, rows = self._vectors.search(vector[None], count)
-        return {row: score for row, score in zip(rows[0].tolist(), scores[0].tolist(), strict=True) if row >= 0}
+    def _cosines(self, vector: np.ndarray | None, rows: list[int]) -> Sequence[float | None]:
+        if self._vectors is None or vector is None:
+            return [None] * len(rows)
+        return self._vectors.cosines(vector, rows)
 
-    def _cosines(self, vector: np.ndarray, rows: Sequence[int]) -> dict[int, float | None]:
-        assert self._index.embeddings is not None
-        return dict(zip(rows, (self._index.embeddings[list(rows)] @ vector).tolist(), strict=True))
-
-    def _ranked(self, matches: Mapping[int, Match], top_k: int) -> tuple[RankedMatch, ...]:
-        groups: dict[str, list[int]] = {}
-        for row in sorted(matches, key=lambda row: (-_score(matches[row]), row)):
-            groups.setdefault(self._index.entries[row].sanitised or str(row), []).append(row)
-        return tuple(
-            RankedMatch(
-                matches[rows[0]], _score(matches[rows[0]]), tuple(matches[row].identity for row in rows[1:]), ()
-            )
-            for rows in list(groups.values())[:top_k]
-        )
-
-    def _match(self, row: int, cosine: float | None, share: float, in_both: bool) -> Match:
-        entry = self._index.entries[row]
-        path = next((root / entry.relative for root in self._roots if (root / entry.relative).is_file()), None)
-        return Match(
-            entry.model,
-            entry.name,
-            str(path or (self._roots[0] / entry.relative if self._roots else entry.relative)),
-            entry.line,
-            None if cosine is None else min(1.0, cosine),
-            share,
-            in_both,
-        )
+    def _by_score(
+        self, shares: Any, vector: np.ndarray | None, allowed: bytearray, top_k: int
+    ) -> list[tuple[int, float]]:
+        """Families by the mean of both scores of their best rows, for an index that has no features."""
+        rows = self._jaccard.best(shares, allowed, _CANDIDATES)
+        if self._vectors is not None and vector is not None:
+            rows = list(dict.fromkeys([*rows, *self._vectors.nearest(vector, allowed, _CANDIDATES)]))
+        best: dict[int, float] = {}
+        for row, cosine in zip(rows, self._cosines(vector, rows), strict=True):
+            share = float(shares[row])
+            score = share if cosine is None else (share + cosine) / 2
+            family = self._catalogue.family_of[row]
+            best[family] = max(score, best.get(family, score))
+        return sorted(best.items(), key=lambda item: (-item[1], item[0]))[:top_k]
 
 
-def _score(match: Match) -> float:
-    return match.jaccard if match.embedding is None else (match.embedding + match.jaccard) / 2
+_CANDIDATES = 200
 
 
-def _normal(model: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "", model.lower())
+def _jaccard_index(index: Index) -> JaccardIndex | PostedJaccard:
+    if index.features is None and index.embeddings is None:
+        return JaccardIndex(index.tokens)
+    from twinlens.similarity.posted_jaccard import PostedJaccard
+
+    return PostedJaccard(index.tokens)
+
+
+def _vector_index(index: Index) -> VectorIndex:
+    from twinlens.similarity.vectors import VectorIndex
+
+    assert index.embeddings is not None
+    return VectorIndex(index.embeddings)
+
+
+def _family_ranker(index: Index, catalogue: Catalogue) -> FamilyRanker | None:
+    if index.features is None:
+        return None
+    from twinlens.similarity.family_ranker import FamilyRanker
+
+    return FamilyRanker(index.features, catalogue)

@@ -25,6 +25,7 @@ _STAGES = {
     "tokens": "Reading the library",
     "fitting": "Learning the library's vocabulary",
     "encoding": "Embedding the library's definitions",
+    "comparing": "Comparing the library's definitions",
     "writing": "Writing the index",
     "done": "Writing the index",
 }

@@ -61,6 +61,7 @@ def answers_from_json(raw: Sequence[dict[str, Any]]) -> list[Answer]:
                 )
                 for ranked in item["ranked"]
             ),
+            tuple(Match(**match) for match in item["parents"]),
         )
         for item in raw
     ]

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from twinlens.similarity import index as on_disk
 from twinlens.similarity.build import Progress, build_index, is_current
+from twinlens.similarity.contents import IndexDamagedError
 from twinlens.similarity.embedder_names import DEFAULT
-from twinlens.similarity.index import IndexDamagedError
+from twinlens.similarity.indexed import Index
 from twinlens.similarity.lending import borrow
 from twinlens.similarity.search import Searcher
 from twinlens.similarity.wire import answers_to_json, query_from_json, take_stdout
@@ -162,7 +163,7 @@ def _library(params: Mapping[str, Any]) -> Library | None:
     return find_library([Path(path) for path in params["near"]], package, [Path(path) for path in params["folders"]])
 
 
-def _embedder_of(found: on_disk.Index, folder: Path) -> Embedder:
+def _embedder_of(found: Index, folder: Path) -> Embedder:
     from twinlens.similarity.embedder import open_embedder
 
     return open_embedder(found.embedder, folder)

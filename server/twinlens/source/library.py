@@ -57,9 +57,18 @@ def find_library(
 
 def modeling_files(library: Library) -> tuple[ModelingFile, ...]:
     """Every PyTorch modeling file, by relative path; of two with one relative path the first root's."""
+    return _files(library, "modeling_*.py")
+
+
+def modular_files(library: Library) -> tuple[ModelingFile, ...]:
+    """Every file that the library's converter turns into a modeling file, by relative path."""
+    return _files(library, "modular_*.py")
+
+
+def _files(library: Library, pattern: str) -> tuple[ModelingFile, ...]:
     found: dict[str, ModelingFile] = {}
     for root in library.roots:
-        for path in root.rglob("modeling_*.py"):
+        for path in root.rglob(pattern):
             relative = path.relative_to(root).as_posix()
             if not _is_of_another_framework(path):
                 found.setdefault(relative, ModelingFile(path, relative, model_of(path, root)))

@@ -8,8 +8,8 @@ import pytest
 from safetensors.numpy import load_file, save_file
 from twinlens.similarity import index as on_disk
 from twinlens.similarity.build import build_index, is_current
+from twinlens.similarity.contents import IndexDamagedError
 from twinlens.similarity.embedder_names import DEFAULT
-from twinlens.similarity.index import IndexDamagedError
 from twinlens.source.library import Library, find_library
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -25,7 +27,7 @@ def by_identifiers(small_library, tmp_path_factory):
     folder = tmp_path_factory.mktemp("tokens") / "index"
     library = find_library((), None, [small_library])
     build_index(library, folder, None)
-    return Searcher(on_disk.load(folder), library.roots)
+    return on_disk.load(folder), library.roots
 
 
 def answer(searcher, path, model, name, top_k=5):
@@ -73,10 +75,62 @@ def test_top_k_bounds_every_list(searcher, lumen_file):
 
 
 def test_by_identifiers_alone_there_is_no_embedding_score(by_identifiers, lumen_file):
-    result = answer(by_identifiers, lumen_file, "lumen", "LumenMLP")
+    result = answer(Searcher(*by_identifiers), lumen_file, "lumen", "LumenMLP")
     assert result.embedding == ()
     assert [ranked.match.embedding for ranked in result.ranked] == [None] * len(result.ranked)
-    assert result.ranked[0].score == result.ranked[0].match.jaccard > 0.5
+    assert result.ranked[0].match.jaccard > 0.5
+
+
+def test_without_features_the_jaccard_score_ranks(by_identifiers, lumen_file):
+    index, roots = by_identifiers
+    result = answer(Searcher(replace(index, features=None), roots), lumen_file, "lumen", "LumenMLP")
+    assert [ranked.score for ranked in result.ranked] == [ranked.match.jaccard for ranked in result.ranked]
+    assert result.ranked[0].score > 0.5
+
+
+def test_both_ways_of_counting_give_equal_jaccard_scores(by_identifiers, lumen_file):
+    index, roots = by_identifiers
+    counted = [
+        answer(Searcher(found, roots), lumen_file, "lumen", "LumenMLP", top_k=20).jaccard
+        for found in (index, replace(index, features=None))
+    ]
+    assert counted[0] == counted[1] != ()
+
+
+def test_a_class_says_what_its_ancestors_are(searcher, small_library, tmp_path):
+    path = tmp_path / "modeling_nova.py"
+    path.write_text((small_library / "mistral/modeling_mistral.py").read_text().replace("Mistral", "Nova"))
+    found = answer(searcher, path, "nova", "NovaAttention").ranked[0]
+    assert found.match.identity == "mistral::MistralAttention"
+    assert found.ancestors == ("llama::LlamaAttention",)
+
+
+def test_a_library_class_knows_its_parents(searcher, small_library):
+    result = answer(searcher, small_library / "mistral/modeling_mistral.py", "mistral", "MistralAttention")
+    assert [match.identity for match in result.parents] == ["llama::LlamaAttention"]
+    assert answer(searcher, small_library / "llama/modeling_llama.py", "llama", "LlamaAttention").parents == ()
+
+
+def test_the_files_other_classes_decide_between_like_candidates(searcher, small_library, tmp_path):
+    """A class that BERT and RoBERTa have alike is RoBERTa's in a file that otherwise follows RoBERTa."""
+    path = tmp_path / "modeling_nova.py"
+    text = (small_library / "roberta/modeling_roberta.py").read_text().replace("Roberta", "Nova")
+    path.write_text(text)
+    scores = {
+        ranked.match.model: ranked.score for ranked in answer(searcher, path, "nova", "NovaEmbeddings", top_k=20).ranked
+    }
+    assert max(scores, key=scores.__getitem__) == "roberta"
+
+
+def test_models_newer_than_a_date_are_left_out(searcher, lumen_file):
+    query = query_file(lumen_file.read_text(), lumen_file, "lumen")
+    (recent,) = searcher.answers(query, ["LumenMLP"], 30)
+    (early,) = searcher.answers(query, ["LumenMLP"], 30, before=date(2019, 1, 1))
+    models = {match.model for match in early.jaccard}
+    assert "llama" in {match.model for match in recent.jaccard}
+    assert models == {match.model for match in early.embedding} == {ranked.match.model for ranked in early.ranked}
+    # Mistral's file claims no copyright: a model of unknown date stays.
+    assert models == {"bert", "mistral", "roberta"}
 
 
 def test_a_name_that_the_file_does_not_define_is_a_key_error(searcher, lumen_file):

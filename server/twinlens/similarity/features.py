@@ -1,0 +1,93 @@
+"""What a ranking compares of a definition: sets of hashed features of its sanitised source."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from twinlens.source.layout import Line, logical_lines
+
+SETS = ("trigrams", "lines", "attributes", "methods", "role")
+"""The fields of `Features` that are sets."""
+
+_WORD_OF_A_NAME = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
+_MIX = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], dtype=np.uint64)
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """Sets are sorted arrays of distinct hashes, uint32: of three tokens in a row, of logical lines, of the names
+    assigned on `self`, of whole methods, and of the words in the definition's name.
+
+    `method_sizes`, float32, counts the tokens of each of `methods`; `length` those of the whole definition.
+    """
+
+    trigrams: np.ndarray
+    lines: np.ndarray
+    attributes: np.ndarray
+    methods: np.ndarray
+    role: np.ndarray
+    method_sizes: np.ndarray
+    length: int
+
+
+def features_of(sanitised: str) -> Features:
+    """The features of one definition's sanitised source."""
+    lines = logical_lines(sanitised)
+    tokens = [token for line in lines for token in line.tokens]
+    sizes = {_hash(text): size for text, size in _methods(lines)}
+    return Features(
+        trigrams=_trigrams(tokens),
+        lines=_hashes(line.text for line in lines),
+        attributes=_hashes(_attributes(lines)),
+        methods=np.array(sorted(sizes), dtype=np.uint32),
+        role=_hashes(_role(lines)),
+        method_sizes=np.array([sizes[key] for key in sorted(sizes)], dtype=np.float32),
+        length=len(tokens),
+    )
+
+
+def _trigrams(tokens: Sequence[str]) -> np.ndarray:
+    hashes = np.fromiter(map(_hash, tokens), dtype=np.uint64, count=len(tokens))
+    hashes = np.concatenate([hashes, np.zeros(max(0, 3 - len(hashes)), dtype=np.uint64)])
+    mixed = hashes[:-2] * _MIX[0] ^ hashes[1:-1] * _MIX[1] ^ hashes[2:] * _MIX[2]
+    return np.unique((mixed >> np.uint64(32)).astype(np.uint32))
+
+
+def _methods(lines: Sequence[Line]) -> Iterator[tuple[str, int]]:
+    """The text and the number of tokens of each method of a class."""
+    if len(lines) < 2 or lines[0].tokens[0] != "class":
+        return
+    body = lines[1].indent
+    method: list[str] = []
+    for line in (*lines[1:], Line(body, ("",))):
+        if line.indent > body and method:
+            method += line.tokens
+            continue
+        if method:
+            yield " ".join(method), len(method)
+        method = list(line.tokens) if line.tokens[0] in ("def", "async") else []
+
+
+def _attributes(lines: Sequence[Line]) -> Iterator[str]:
+    for line in lines:
+        if line.tokens[:2] == ("self", ".") and line.tokens[3:4] in (("=",), (":",)):
+            yield line.tokens[2]
+
+
+def _role(lines: Sequence[Line]) -> Iterator[str]:
+    names = [token for line in lines[:1] for token in line.tokens[:3] if token not in ("class", "def", "async")]
+    for name in names[:1]:
+        yield from _WORD_OF_A_NAME.findall(name.removeprefix("Model"))
+
+
+def _hash(text: str) -> int:
+    return zlib.crc32(text.encode())
+
+
+def _hashes(texts: Iterable[str]) -> np.ndarray:
+    return np.array(sorted({_hash(text) for text in texts}), dtype=np.uint32)
