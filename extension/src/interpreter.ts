@@ -6,15 +6,17 @@ import type { Logs } from "./logs";
 import { type Interpreter, resolveInterpreter } from "./python";
 
 export class InterpreterChoice implements vscode.Disposable {
-  readonly #environments = new Environments();
+  readonly #environments: Environments;
   readonly #logs: Logs;
   #complaint: string | undefined;
 
   /** Another environment was chosen in a Python extension. */
-  readonly onDidChange = this.#environments.onDidChange;
+  readonly onDidChange: vscode.Event<void>;
 
   constructor(logs: Logs) {
     this.#logs = logs;
+    this.#environments = new Environments((message) => logs.client.warn(message));
+    this.onDidChange = this.#environments.onDidChange;
   }
 
   /** What the person asked for and did not get at the last `find`. */

@@ -32,6 +32,17 @@ export class ServerUnavailable extends Error {
   override readonly name = "ServerUnavailable";
 }
 
+/** Raised by `ask` where the server is late. Its message is for a person. */
+export class NoAnswer extends Error {
+  override readonly name = "NoAnswer";
+
+  constructor(method: string, milliseconds: number) {
+    super(
+      `The Twinlens server did not answer ${method} within ${milliseconds / 1000} s. Restart it, or look at its logs.`,
+    );
+  }
+}
+
 export interface AskOptions {
   readonly token?: vscode.CancellationToken;
   /** How long to wait; null for work that takes as long as it takes and shows its progress. */
@@ -87,7 +98,7 @@ export class Server implements vscode.Disposable {
   /** Starts anew where another Python would be run now. */
   restartIfInterpreterChanged(): Promise<void> {
     return this.#queue.run(async () => {
-      const found = await this.#findInterpreter();
+      const found = await this.#find();
       const running = this.#state.kind === "running" ? this.#state.interpreter.path : undefined;
       if (typeof found === "string" ? running !== undefined : found.path !== running) {
         await this.#stop();
@@ -116,7 +127,13 @@ export class Server implements vscode.Disposable {
     try {
       const work = client.sendRequest<Requests[M]["result"]>(method, params, giveUp.token);
       const limit = options.milliseconds === undefined ? ANSWER_MILLISECONDS : options.milliseconds;
-      return await (limit === null ? work : within(limit, method, work, () => giveUp.cancel()));
+      if (limit === null) {
+        return await work;
+      }
+      return await within(limit, work, () => {
+        giveUp.cancel();
+        return new NoAnswer(method, limit);
+      });
     } finally {
       listening?.dispose();
       giveUp.dispose();
@@ -147,7 +164,7 @@ export class Server implements vscode.Disposable {
       return;
     }
     this.#become({ kind: "starting" });
-    const interpreter = found ?? (await this.#findInterpreter());
+    const interpreter = found ?? (await this.#find());
     if (typeof interpreter === "string") {
       this.#become({ kind: "failed", reason: interpreter });
       return;
@@ -164,6 +181,16 @@ export class Server implements vscode.Disposable {
       this.#logs.client.error("The server did not start", error instanceof Error ? error : String(error));
       this.#client = undefined;
       this.#become({ kind: "failed", reason: `The server did not start with ${interpreter.path}.` });
+    }
+  }
+
+  /** A search that fails is a reason like others; without one the state would stay what it was for ever. */
+  async #find(): Promise<Interpreter | string> {
+    try {
+      return await this.#findInterpreter();
+    } catch (error) {
+      this.#logs.client.error("The search for an interpreter failed", error instanceof Error ? error : String(error));
+      return "No interpreter was found, because the search for one failed; the logs say why.";
     }
   }
 

@@ -1,29 +1,11 @@
-/** What a person reads when the server does not answer. */
-export class NoAnswer extends Error {
-  constructor(what: string, milliseconds: number) {
-    super(
-      `The Twinlens server did not answer ${what} within ${milliseconds / 1000} s. Restart it, or look at its logs.`,
-    );
-    this.name = "NoAnswer";
-  }
-}
-
-/** `work`, given up after `milliseconds`: `abandon` is called then, to tell whoever works that nobody waits any more. */
-export async function within<T>(
-  milliseconds: number,
-  what: string,
-  work: Promise<T>,
-  abandon: () => void = () => undefined,
-): Promise<T> {
+/** `work`, or after `milliseconds` the error of `late`, which may also tell whoever works that nobody waits any more. */
+export async function within<T>(milliseconds: number, work: Promise<T>, late: () => Error): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => {
-      abandon();
-      reject(new NoAnswer(what, milliseconds));
-    }, milliseconds);
+  const lateness = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(late()), milliseconds);
   });
   try {
-    return await Promise.race([work, late]);
+    return await Promise.race([work, lateness]);
   } finally {
     clearTimeout(timer);
   }
