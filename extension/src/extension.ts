@@ -2,6 +2,7 @@
 
 import * as vscode from "vscode";
 import { registerCompare } from "./compare";
+import { registerDebugInformation } from "./debug-information";
 import { registerInherit } from "./inherit";
 import { InterpreterChoice } from "./interpreter";
 import { createLogs } from "./logs";
@@ -23,6 +24,7 @@ export function activate(context: vscode.ExtensionContext): void {
     interpreters,
     theServer,
     new StatusItem(theServer, interpreters),
+    registerDebugInformation(context, theServer),
     registerSimilarity(theServer),
     registerSimilarClassesView(theServer),
     registerCompare(theServer),

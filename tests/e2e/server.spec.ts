@@ -1,5 +1,6 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { venvPython } from "../../scripts/lib/paths.mjs";
 import { expect, test } from "./harness";
 
 const SAMPLE = "lumen/modeling_lumen.py";
@@ -11,6 +12,11 @@ test("the language status tells of the server, the interpreter and the index", a
   const status = editor.page.locator(".monaco-hover:visible, .hover-language-status").filter({ hasText: "Twinlens" });
   await expect(status.first()).toContainText(/Python 3\.\d+\.\d+, torch/);
   await editor.screenshot("server-status-dark");
+  await editor.runCommand("Twinlens: Copy Debug Information");
+  await expect(editor.notification("copied")).toBeVisible();
+  const copied = await editor.page.evaluate(() => navigator.clipboard.readText());
+  expect(copied).toContain(`- Interpreter: ${venvPython} (setting): Python 3`);
+  expect(copied).toContain("- Server: running");
 });
 
 test("a server that is killed comes back", async ({ editor, server }) => {
