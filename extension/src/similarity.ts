@@ -48,7 +48,7 @@ async function showSimilarClasses(server: Server): Promise<void> {
 export function matchItem(match: SimilarClass): MatchItem {
   const details = [
     scoresOf(match),
-    match.inBoth ? "in both top fives" : undefined,
+    match.inBoth ? "✓ among the five best by both" : undefined,
     match.twins.length > 0 ? `same as ${match.twins.join(", ")}` : undefined,
     match.ancestors.length > 0 ? `from ${match.ancestors.join(", ")}` : undefined,
   ];

@@ -54,9 +54,10 @@ function named(name: string, version: string | null): string {
 function indexText(index: IndexStatus | undefined): string {
   switch (index?.state) {
     case undefined:
-    case "starting":
     case "stopped":
       return "ready";
+    case "starting":
+      return "loading the index";
     case "building":
       return index.percent === null ? "building the index" : `building the index, ${index.percent} %`;
     case "ready":
