@@ -110,14 +110,118 @@ export interface InheritResult {
   readonly notes: readonly string[];
 }
 
+/**
+ * Run one forward of `name`, a class or a recipe of the file `uri`, and record it.
+ *
+ * `id` is the client's, and stands in what is said while it runs. `recipe` is another target to run instead, as a
+ * `RecipeEntry` has it. `only`: keep values of modules of these classes or paths alone.
+ */
+export interface TraceParams {
+  readonly id: string;
+  readonly uri: string;
+  readonly name: string;
+  readonly recipe?: string;
+  readonly dtype?: string;
+  readonly statsOnly?: boolean;
+  readonly only?: readonly string[];
+}
+
+/**
+ * A trace of the workspace. `name` is its folder's, `created` UTC in ISO 8601, `summary` a file's path.
+ *
+ * `status`: `complete`, `raised`, `unfinished` or `unreadable`; `error` says more of the second and the last.
+ */
+export interface TraceEntry {
+  readonly folder: string;
+  readonly name: string;
+  readonly className: string;
+  readonly target: string;
+  readonly dtype: string;
+  readonly created: string;
+  readonly seconds: number | null;
+  readonly bytes: number;
+  readonly status: "complete" | "raised" | "unfinished" | "unreadable";
+  readonly error: string;
+  readonly summary: string | null;
+}
+
+/**
+ * How it went. `folder` and `trace` are null where no trace came of it.
+ *
+ * `status`: `complete`, or `raised` by the forward (the trace is there up to that call), `failed` before it
+ * (`traceback` tells more where the user's code raised), `no recipe` for the class, `no torch` in the interpreter.
+ * `message` is the sentence to show for all but the first.
+ */
+export interface TraceResult {
+  readonly status: "complete" | "raised" | "failed" | "no recipe" | "no torch";
+  readonly message: string;
+  readonly traceback: string;
+  readonly trace: TraceEntry | null;
+}
+
+/** `detail` is what is being prepared, or the module path that runs, with `count` calls before it. */
+export interface TraceProgress {
+  readonly id: string;
+  readonly detail: string;
+  readonly count: number | null;
+}
+
+/** What the process that traces printed. */
+export interface TraceOutput {
+  readonly text: string;
+}
+
+/** The traces of all folders of the workspace, the newest first. */
+export interface TraceList {
+  readonly traces: readonly TraceEntry[];
+}
+
+/** The file whose workspace's recipes are asked for. */
+export interface RecipesParams {
+  readonly uri: string;
+}
+
+/** A recipe; `recipe` is what `TraceParams` takes, `target` the class that it says it is for, or empty. */
+export interface RecipeEntry {
+  readonly name: string;
+  readonly recipe: string;
+  readonly target: string;
+  readonly path: string;
+  readonly line: number;
+}
+
+/** `folder` is where the workspace's recipes are, or would be. */
+export interface RecipeList {
+  readonly folder: string;
+  readonly recipes: readonly RecipeEntry[];
+}
+
+/** A class of a file. */
+export interface RecipeTemplateParams {
+  readonly uri: string;
+  readonly name: string;
+}
+
+/** A new recipe: the path of a file that does not exist yet, and its text. */
+export interface RecipeTemplate {
+  readonly path: string;
+  readonly text: string;
+}
+
 export interface Requests {
   "twinlens/similarClasses": { params: SimilarClassesParams; result: SimilarClassesResult };
   "twinlens/similarInFile": { params: SimilarInFileParams; result: SimilarInFileResult };
   "twinlens/classText": { params: ClassTextParams; result: ClassTextResult };
   "twinlens/inherit": { params: InheritParams; result: InheritResult };
   "twinlens/rebuildIndex": { params: Nothing; result: Nothing };
+  "twinlens/trace": { params: TraceParams; result: TraceResult };
+  "twinlens/traces": { params: Nothing; result: TraceList };
+  "twinlens/recipes": { params: RecipesParams; result: RecipeList };
+  "twinlens/recipeTemplate": { params: RecipeTemplateParams; result: RecipeTemplate };
 }
 
 export interface Notifications {
   "twinlens/indexStatus": IndexStatus;
+  "twinlens/traceProgress": TraceProgress;
+  "twinlens/traceOutput": TraceOutput;
 }

@@ -162,12 +162,135 @@ class InheritResult:
     notes: list[str]
 
 
+@attrs.frozen
+class TraceParams:
+    """Run one forward of `name`, a class or a recipe of the file `uri`, and record it.
+
+    `id` is the client's, and stands in what is said while it runs. `recipe` is another target to run instead, as a
+    `RecipeEntry` has it. `only`: keep values of modules of these classes or paths alone.
+    """
+
+    id: str
+    uri: str
+    name: str
+    recipe: str = ""
+    dtype: str = ""
+    stats_only: bool = False
+    only: list[str] = attrs.field(factory=list)
+
+
+@attrs.frozen
+class TraceEntry:
+    """A trace of the workspace. `name` is its folder's, `created` UTC in ISO 8601, `summary` a file's path.
+
+    `status`: `complete`, `raised`, `unfinished` or `unreadable`; `error` says more of the second and the last.
+    """
+
+    folder: str
+    name: str
+    class_name: str
+    target: str
+    dtype: str
+    created: str
+    seconds: float | None
+    bytes: int
+    status: Literal["complete", "raised", "unfinished", "unreadable"]
+    error: str
+    summary: str | None
+
+
+@attrs.frozen
+class TraceResult:
+    """How it went. `folder` and `trace` are null where no trace came of it.
+
+    `status`: `complete`, or `raised` by the forward (the trace is there up to that call), `failed` before it
+    (`traceback` tells more where the user's code raised), `no recipe` for the class, `no torch` in the interpreter.
+    `message` is the sentence to show for all but the first.
+    """
+
+    status: Literal["complete", "raised", "failed", "no recipe", "no torch"]
+    message: str
+    traceback: str
+    trace: TraceEntry | None
+
+
+@attrs.frozen
+class TraceProgress:
+    """`detail` is what is being prepared, or the module path that runs, with `count` calls before it."""
+
+    id: str
+    detail: str
+    count: int | None
+
+
+@attrs.frozen
+class TraceOutput:
+    """What the process that traces printed."""
+
+    text: str
+
+
+@attrs.frozen
+class TraceList:
+    """The traces of all folders of the workspace, the newest first."""
+
+    traces: list[TraceEntry]
+
+
+@attrs.frozen
+class RecipesParams:
+    """The file whose workspace's recipes are asked for."""
+
+    uri: str
+
+
+@attrs.frozen
+class RecipeEntry:
+    """A recipe; `recipe` is what `TraceParams` takes, `target` the class that it says it is for, or empty."""
+
+    name: str
+    recipe: str
+    target: str
+    path: str
+    line: int
+
+
+@attrs.frozen
+class RecipeList:
+    """`folder` is where the workspace's recipes are, or would be."""
+
+    folder: str
+    recipes: list[RecipeEntry]
+
+
+@attrs.frozen
+class RecipeTemplateParams:
+    """A class of a file."""
+
+    uri: str
+    name: str
+
+
+@attrs.frozen
+class RecipeTemplate:
+    """A new recipe: the path of a file that does not exist yet, and its text."""
+
+    path: str
+    text: str
+
+
 SIMILAR_CLASSES = "twinlens/similarClasses"
 SIMILAR_IN_FILE = "twinlens/similarInFile"
 CLASS_TEXT = "twinlens/classText"
 INHERIT = "twinlens/inherit"
 REBUILD_INDEX = "twinlens/rebuildIndex"
 INDEX_STATUS = "twinlens/indexStatus"
+TRACE = "twinlens/trace"
+TRACES = "twinlens/traces"
+RECIPES = "twinlens/recipes"
+RECIPE_TEMPLATE = "twinlens/recipeTemplate"
+TRACE_PROGRESS = "twinlens/traceProgress"
+TRACE_OUTPUT = "twinlens/traceOutput"
 
 REQUESTS: dict[str, tuple[type[attrs.AttrsInstance], type[attrs.AttrsInstance]]] = {
     SIMILAR_CLASSES: (SimilarClassesParams, SimilarClassesResult),
@@ -175,8 +298,14 @@ REQUESTS: dict[str, tuple[type[attrs.AttrsInstance], type[attrs.AttrsInstance]]]
     CLASS_TEXT: (ClassTextParams, ClassTextResult),
     INHERIT: (InheritParams, InheritResult),
     REBUILD_INDEX: (Nothing, Nothing),
+    TRACE: (TraceParams, TraceResult),
+    TRACES: (Nothing, TraceList),
+    RECIPES: (RecipesParams, RecipeList),
+    RECIPE_TEMPLATE: (RecipeTemplateParams, RecipeTemplate),
 }
 
 NOTIFICATIONS: dict[str, type[attrs.AttrsInstance]] = {
     INDEX_STATUS: IndexStatus,
+    TRACE_PROGRESS: TraceProgress,
+    TRACE_OUTPUT: TraceOutput,
 }

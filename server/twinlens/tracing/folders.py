@@ -1,4 +1,4 @@
-"""Where traces lie in a workspace, and what a list of them shows. Standard library only."""
+"""Where traces and recipes lie in a workspace. Standard library only."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from twinlens.tracing.record import RECORD_FILE, TraceError
 
 TRACES_FOLDER = Path(".twinlens") / "traces"
+RECIPES_FOLDER = Path(".twinlens") / "recipes"
 
 
 def new_trace_folder(root: Path, name: str, asked: Path | None) -> Path:
@@ -31,6 +32,15 @@ def new_trace_folder(root: Path, name: str, asked: Path | None) -> Path:
     except OSError as error:
         raise TraceError(f"{folder} cannot be made ({error.strerror}); choose another folder for the trace.") from error
     return folder
+
+
+def nearest_recipes(start: Path) -> list[Path]:
+    """The recipe files of `start`, or of the nearest folder above it that has any."""
+    for folder in (start, *start.parents):
+        found = sorted((folder / RECIPES_FOLDER).glob("*.py"))
+        if found:
+            return found
+    return []
 
 
 def _ignore_in_git(folder: Path) -> None:

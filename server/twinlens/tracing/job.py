@@ -1,14 +1,15 @@
 """What the process that traces is asked, and what it answers as it goes. Standard library only.
 
-The process is `python -m twinlens.tracing.run JOB`, JOB being `Job.to_json()`. Its standard output carries one frame a
-line; what the model prints goes to standard error.
+The process is `python -m twinlens.tracing.run`. It reads `Job.to_json()`, one line, from its standard input, which
+stays open: when that ends, so does the process. Its standard output carries one frame a line; what the model prints
+goes to standard error.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,9 @@ class Finished:
     traceback: str = ""
 
 
+Reason = Literal["mistake", "no recipe", "raised", "no torch"]
+
+
 @dataclass(frozen=True, slots=True)
 class Failed:
     """There is no trace. `reason`: `mistake` of the user's, `no recipe` for the class, `raised` by the user's code
@@ -64,7 +68,7 @@ class Failed:
     """
 
     kind: ClassVar[str] = "failed"
-    reason: str
+    reason: Reason
     message: str
     traceback: str = ""
 

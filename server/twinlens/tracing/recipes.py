@@ -25,9 +25,9 @@ import torch
 from torch import nn
 
 from twinlens.tracing.errors import UsageError, UserCodeError
+from twinlens.tracing.folders import nearest_recipes
 from twinlens.tracing.targets import import_file
 
-RECIPE_FOLDER = Path(".twinlens") / "recipes"
 DEFAULT_SEED = 673
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -98,18 +98,9 @@ def as_recipe(value: Any, file: Path) -> Recipe:
     return Recipe(value, options, file)
 
 
-def recipe_files(start: Path) -> list[Path]:
-    """The recipe files of `start` or the nearest folder above it that has any."""
-    for folder in (start, *start.parents):
-        found = sorted((folder / RECIPE_FOLDER).glob("*.py"))
-        if found:
-            return found
-    return []
-
-
 def workspace_recipes(start: Path) -> Iterator[Recipe]:
-    """The recipes in `recipe_files(start)`. Raises `UserCodeError` where importing one of them raises."""
-    for file in recipe_files(start):
+    """The recipes in `nearest_recipes(start)`. Raises `UserCodeError` where importing one of them raises."""
+    for file in nearest_recipes(start):
         for value in vars(import_file(file)).values():
             if isinstance(getattr(value, "__twinlens_recipe__", None), RecipeOptions):
                 yield as_recipe(value, file)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 Report = Callable[[Progress], None]
 _SECONDS_BETWEEN_REPORTS = 0.05
+_INTERRUPTED = 130
 
 
 def execute(job: Job, report: Report) -> Outcome:
@@ -91,15 +93,33 @@ def own_standard_output() -> TextIO:
     return ours
 
 
+def end_with_parent() -> None:
+    """Standard input for us alone: when whoever started us is gone, it ends, and so do we."""
+    ours = os.dup(0)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+
+    def wait() -> None:
+        while os.read(ours, 1):
+            pass
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
 def main() -> None:
-    """Run the job in the first argument; frames go to standard output, one a line."""
+    """Run the job in the first line of standard input; frames go to standard output, one a line."""
+    job = Job.from_json(sys.stdin.readline())
+    end_with_parent()
     output = own_standard_output()
 
     def write(frame: Frame) -> None:
         output.write(f"{to_line(frame)}\n")
         output.flush()
 
-    write(execute(Job.from_json(sys.argv[1]), write))
+    try:
+        write(execute(job, write))
+    except KeyboardInterrupt:
+        sys.exit(_INTERRUPTED)
 
 
 if __name__ == "__main__":

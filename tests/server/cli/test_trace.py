@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -126,11 +125,13 @@ def test_a_mistake_gets_one_sentence_and_exit_code_2(workspace, arguments, sente
     assert "twinlens/tracing" not in done.stderr
 
 
-def start(workspace, target):
+def start(workspace, target, code="from twinlens.tracing.run import main; main()"):
     job = Job(target=target, root=str(workspace), folder=str(workspace / "out"))
-    command = [sys.executable, "-m", "twinlens.tracing.run", job.to_json()]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    pipe = subprocess.PIPE
+    process = subprocess.Popen([sys.executable, "-c", code], stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+    process.stdin.write(f"{job.to_json()}\n")
+    process.stdin.flush()
+    return process
 
 
 def frames(process):
@@ -166,14 +167,21 @@ def test_a_process_that_is_killed_in_the_forward_leaves_a_trace_that_loads(works
 
 
 def test_an_interpreter_without_torch_says_what_to_install(workspace):
-    code = "import sys; sys.modules['torch'] = None; import twinlens.tracing.run as r; r.main()"
-    job = Job(target="noisy", root=str(workspace))
-    command = [sys.executable, "-c", code, job.to_json()]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    failed = from_line(done.stdout)
+    code = "import sys; sys.modules['torch'] = None; from twinlens.tracing.run import main; main()"
+    with start(workspace, "noisy", code) as process:
+        (failed,) = frames(process)
     assert isinstance(failed, Failed)
     assert failed.reason == "no torch"
     assert f"{sys.executable} -m pip install torch" in failed.message
+
+
+def test_the_process_ends_when_whoever_started_it_is_gone(workspace):
+    with start(workspace, "slow") as process:
+        for line in process.stdout:
+            if from_line(line).stage == "running":
+                break
+        process.stdin.close()
+        assert process.wait(timeout=10) == 1
 
 
 def test_a_line_that_is_no_frame_is_refused():

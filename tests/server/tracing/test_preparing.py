@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 from twinlens.tracing.errors import NoRecipeError, UsageError, UserCodeError
+from twinlens.tracing.folders import nearest_recipes
 from twinlens.tracing.preparing import prepare
-from twinlens.tracing.recipes import recipe_files
 
 MODELING = """
     from dataclasses import dataclass
@@ -164,8 +164,8 @@ def test_the_nearest_folder_with_recipes_is_the_one(tmp_path):
         (folder / ".twinlens" / "recipes").mkdir(parents=True)
         (folder / ".twinlens" / "recipes" / "r.py").write_text("")
     (tmp_path / "a" / "b" / "c").mkdir()
-    assert recipe_files(tmp_path / "a" / "b" / "c") == [tmp_path / "a" / "b" / ".twinlens" / "recipes" / "r.py"]
-    assert recipe_files(tmp_path / "a") == [tmp_path / ".twinlens" / "recipes" / "r.py"]
+    assert nearest_recipes(tmp_path / "a" / "b" / "c") == [tmp_path / "a" / "b" / ".twinlens" / "recipes" / "r.py"]
+    assert nearest_recipes(tmp_path / "a") == [tmp_path / ".twinlens" / "recipes" / "r.py"]
 
 
 @pytest.mark.parametrize(
