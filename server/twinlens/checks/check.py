@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from twinlens.checks.finding import Finding
 from twinlens.checks.subject import Subject
@@ -23,6 +24,11 @@ class Check:
     wrong: str
     right: str
     find: Callable[[Subject], Iterator[Finding]]
+
+
+def page_path(code: str) -> Path:
+    """The file with the page of the check `code`, as the package holds it."""
+    return Path(__file__).with_name("pages") / f"{code}.md"
 
 
 def page(check: Check) -> str:

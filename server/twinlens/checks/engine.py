@@ -13,7 +13,8 @@ from twinlens.checks.rules import CHECKS
 from twinlens.checks.subject import Subject
 
 _CONCERNED = re.compile(r"\b(_can_record_outputs|capture_outputs|merge_with_config_defaults|register_patch_mapping)\b")
-_IGNORED = re.compile(r"#\s*twinlens:\s*ignore\[([\w\s,-]+)\]")
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_IGNORED = re.compile(r"#\s*twinlens:\s*ignore(?:\[([^\]]*)\])?\s*$")
 
 
 def is_concerned(text: str) -> bool:
@@ -29,17 +30,18 @@ def check_text(path: Path, text: str, assembly: Assembly, checks: Sequence[Check
     if not is_concerned(text):
         return []
     subject = Subject(assembly.world.module_of(path, text), assembly)
-    ignored = _ignored(text)
     findings = dict.fromkeys(finding for check in checks for finding in check.find(subject))
-    reported = [finding for finding in findings if finding.code not in ignored.get(finding.span.line, ())]
+    lines = _LINE_END.split(text)
+    reported = [finding for finding in findings if not _is_ignored(finding, lines)]
     return sorted(reported, key=lambda finding: (finding.span.line, finding.span.column, finding.code))
 
 
-def _ignored(text: str) -> dict[int, set[str]]:
-    """The codes that a comment asks to ignore, by line from 1."""
-    lines = re.split(r"\r\n|\r|\n", text)
-    return {
-        number: {code.strip() for code in found[1].split(",")}
-        for number, line in enumerate(lines, 1)
-        if (found := _IGNORED.search(line))
-    }
+def _is_ignored(finding: Finding, lines: Sequence[str]) -> bool:
+    """Whether a comment on the finding's line, or on a line of its own above it, asks to ignore it."""
+    line = finding.span.line
+    beside = lines[line - 1] if line <= len(lines) else ""
+    above = lines[line - 2].strip() if line > 1 else ""
+    return any(
+        found is not None and (found[1] is None or finding.code in re.split(r"[\s,]+", found[1].strip()))
+        for found in (_IGNORED.search(beside), _IGNORED.match(above))
+    )

@@ -43,6 +43,8 @@ class Matches:
 
 def registrations(module: Module) -> Iterator[Registration]:
     """The calls in `module` whose mapping is written out."""
+    if REGISTER not in module.text:
+        return
     for node in ast.walk(module.tree):
         if isinstance(node, ast.Call) and dotted_name(node.func).split(".")[-1] == REGISTER:
             given = node.args[0] if node.args else None

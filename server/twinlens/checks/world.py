@@ -20,12 +20,22 @@ _NEVER_READ = ("torch", "numpy")
 _INSTALLED = ("site-packages", "dist-packages")
 
 
+@dataclass(frozen=True, slots=True)
+class Header:
+    """A module-level class statement; `line` counts from 1."""
+
+    path: Path
+    line: int
+    name: str
+    bases: tuple[str, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class Sources:
     """The files that were parsed, each until it changes on disk; for as long as whoever checks wants to keep them."""
 
     _read: dict[Path, tuple[tuple[int, int], Module | None]] = field(default_factory=dict)
-    _headers: dict[Path, tuple[int, list[tuple[str, str]]]] = field(default_factory=dict)
+    _headers: dict[Path, tuple[int, list[Header]]] = field(default_factory=dict)
 
     def module_at(self, path: Path) -> Module | None:
         """The module of a file; None where there is none that can be read and parsed."""
@@ -43,13 +53,13 @@ class Sources:
             self._read[path] = known
         return known[1]
 
-    def headers_at(self, path: Path) -> list[tuple[str, str]]:
-        """The name and the bases of each class of a file, without parsing it."""
+    def headers_at(self, path: Path) -> list[Header]:
+        """The class statements of a file, without parsing it."""
         try:
             stamp = path.stat().st_mtime_ns
             known = self._headers.get(path)
             if known is None or known[0] != stamp:
-                known = stamp, _HEADER.findall(path.read_text(encoding="utf-8", errors="replace"))
+                known = stamp, _headers(path)
                 self._headers[path] = known
         except OSError:
             return []
@@ -80,30 +90,27 @@ class World:
         return tuple(shared + sorted(path for root in self.models for path in root.rglob("modeling_*.py")))
 
     @cached_property
-    def library_classes(self) -> dict[str, tuple[Path, ...]]:
-        """Each class name of the library, with the files that define it."""
-        found: dict[str, list[Path]] = {}
-        for path, name, _ in self._headers:
-            found.setdefault(name, []).append(path)
-        return {name: tuple(paths) for name, paths in found.items()}
+    def library_classes(self) -> dict[str, tuple[Header, ...]]:
+        """The class statements of the library, by name."""
+        found: dict[str, list[Header]] = {}
+        for path in self.library_files:
+            for header in self.sources.headers_at(path):
+                found.setdefault(header.name, []).append(header)
+        return {name: tuple(headers) for name, headers in found.items()}
 
     @cached_property
     def library_modules(self) -> dict[str, bool]:
         """Each class name of the library, and whether it is an `nn.Module`, as far as the names of its bases tell."""
-        bases: dict[str, set[str]] = {}
-        for _, name, listed in self._headers:
-            bases.setdefault(name, set()).update(base.strip() for base in listed.split(","))
+        bases = {
+            name: {base for header in headers for base in header.bases}
+            for name, headers in self.library_classes.items()
+        }
         modules = {name for name, names in bases.items() if any(map(_names_a_module, names))}
         while True:
             below = {name for name, names in bases.items() if name not in modules and not names.isdisjoint(modules)}
             if not below:
                 return {name: name in modules for name in bases}
             modules |= below
-
-    @cached_property
-    def _headers(self) -> list[tuple[Path, str, str]]:
-        """The file, the name and the bases of each class of the library."""
-        return [(path, name, bases) for path in self.library_files for name, bases in self.sources.headers_at(path)]
 
     def module_at(self, path: Path) -> Module | None:
         """The module of a file; None where there is none that can be read and parsed."""
@@ -121,8 +128,8 @@ class World:
 
     def library_class(self, name: str) -> Class | None:
         """The class of the library with this name, if there is one and no second."""
-        paths = self.library_classes.get(name, ())
-        module = self.module_at(paths[0]) if len(paths) == 1 else None
+        headers = self.library_classes.get(name, ())
+        module = self.module_at(headers[0].path) if len(headers) == 1 else None
         return module.classes.get(name) if module else None
 
     def meaning(self, module: Module, dotted: str) -> Meaning | None:
@@ -202,6 +209,16 @@ class World:
             yield path.parent
             if above.name not in _INSTALLED or (above / parts[0]) in path.parents:
                 yield above
+
+
+def _headers(path: Path) -> list[Header]:
+    text = path.read_text(encoding="utf-8", errors="replace")
+    return [
+        Header(
+            path, text.count("\n", 0, found.start()) + 1, found[1], tuple(re.split(r"[\s,]+", (found[2] or "").strip()))
+        )
+        for found in _HEADER.finditer(text)
+    ]
 
 
 def _names_a_module(base: str) -> bool:

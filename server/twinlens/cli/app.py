@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from twinlens.cli.check import check
 from twinlens.cli.detect import detect
 from twinlens.cli.skips import scan_skips
 from twinlens.cli.trace import trace
@@ -16,6 +17,7 @@ def twinlens() -> None:
     """Twinlens, for people who port a model."""
 
 
+app.command()(check)
 app.command()(detect)
 app.command()(scan_skips)
 app.command()(trace)

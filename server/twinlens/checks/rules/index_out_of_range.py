@@ -37,7 +37,7 @@ def _mistake(subject: Subject, entry: Entry, target: ast.expr) -> str | None:
     if lengths == [0] and entry.index > 0:
         return f"{what}, but its forward returns one tensor: that is recorded instead"
     if lengths and 0 not in lengths and not -max(lengths) <= entry.index < max(lengths):
-        return f"{what}, but its forward returns {max(lengths)}"
+        return f"{what}, but its forward returns {max(lengths)} of them"
     return None
 
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import ast
+import difflib
 from collections.abc import Iterator
 
 from twinlens.checks.check import Check
 from twinlens.checks.classes import DECLARATION
 from twinlens.checks.declarations import Entry
-from twinlens.checks.finding import Finding, Span
+from twinlens.checks.finding import Edit, Finding, Fix, Span
 from twinlens.checks.modules import Class, Function, Value
 from twinlens.checks.subject import Subject
 from twinlens.source.definitions import dotted_name
 
 CODE = "unknown-class"
+_ALIKE = 0.85
 
 
 def _find(subject: Subject) -> Iterator[Finding]:
@@ -31,17 +33,25 @@ def _of_entry(subject: Subject, entry: Entry, built: dict[str, set[Class]] | Non
         name = dotted_name(target)
         meaning = subject.assembly.world.meaning(subject.module, name)
         if meaning is None:
-            message = f"{name} is neither defined nor imported in this file"
+            yield _unbound(subject, name, target)
         elif isinstance(meaning, Class) and built is not None and not _is_built(subject, meaning, built):
-            message = f"no model that follows this declaration builds a {name}, so nothing is recorded from it"
-        else:
-            continue
-        yield Finding(CODE, message, Span.of(target))
+            message = f"no model that follows this declaration builds {name}, so nothing is recorded from it"
+            yield Finding(CODE, message, Span.of(target))
     name = entry.class_name
     is_class_name = name is not None and not entry.targets and name.isidentifier() and name[:1].isupper()
     if is_class_name and built is not None and not any(cls.name == name for cls in _bases(subject, built)):
-        message = f"no model that follows this declaration builds a class named {name!r}"
+        message = f"no model that follows this declaration builds a {name}, so nothing is recorded"
         yield Finding(CODE, message, Span.of(entry.node))
+
+
+def _unbound(subject: Subject, name: str, target: ast.expr) -> Finding:
+    message = f"{name} is neither defined nor imported in this file"
+    known = [*subject.module.classes, *subject.module.imports]
+    near = difflib.get_close_matches(name, known, n=1, cutoff=_ALIKE)
+    if not near:
+        return Finding(CODE, message, Span.of(target))
+    fix = Fix(f"Change it to {near[0]}", (Edit(Span.of(target), near[0]),))
+    return Finding(CODE, f"{message}: did you mean {near[0]}?", Span.of(target), fix)
 
 
 def _is_built(subject: Subject, target: Class, built: dict[str, set[Class]]) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from twinlens.checks.check import Check
 from twinlens.checks.declarations import Declaration
 from twinlens.checks.finding import Edit, Finding, Fix, Span
+from twinlens.checks.modules import Class
 from twinlens.checks.subject import Subject
 
 CODE = "unknown-layer-name"
@@ -32,6 +33,8 @@ def _find(subject: Subject) -> Iterator[Finding]:
 def _finding(unknown: str, node: ast.expr, names: list[str]) -> Finding:
     message = f"no module of the models that follow this declaration is named {unknown!r}"
     near = difflib.get_close_matches(unknown, names, n=1, cutoff=_ALIKE)
+    longer = [name for name in names if unknown in name.split("_")]
+    near = near or (longer if len(longer) == 1 else [])
     if not near:
         return Finding(CODE, message, Span.of(node))
     text = ast.literal_eval(node).replace(unknown, near[0])
@@ -56,9 +59,9 @@ def _names(subject: Subject, declaration: Declaration) -> set[str] | None:
     return names if users else None
 
 
-def _holds(subject: Subject, holder: object, users: list) -> bool:
+def _holds(subject: Subject, holder: Class, users: list[Class]) -> bool:
     """Whether a model of `users` is a part of `holder`: a layer name may be that of the model in its parent."""
-    return any(cls in users for part in subject.assembly.parts(holder) for cls in part.classes)  # ty: ignore
+    return any(cls in users for part in subject.assembly.parts(holder) for cls in part.classes)
 
 
 CHECK = Check(

@@ -1,0 +1,23 @@
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+from transformers.utils.output_capturing import OutputRecorder, capture_outputs
+
+
+class Attention(nn.Module):
+    def forward(self, states, use_cache=False):
+        if use_cache:
+            return states, None, states
+        return (states, None)
+
+
+class Model(PreTrainedModel):
+    _can_record_outputs = {"attentions": OutputRecorder(Attention, index=3)}
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.attn = Attention()
+
+    @capture_outputs
+    def forward(self, states, **kwargs):
+        return self.attn(states)

@@ -1,0 +1,9 @@
+from torch import nn
+from transformers.monkey_patching import register_patch_mapping
+
+
+class Fused:
+    def __init__(self, config): ...
+
+
+register_patch_mapping({"MapleMLP": Fused})

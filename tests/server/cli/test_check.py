@@ -1,0 +1,113 @@
+"""`twinlens check` as a person and a CI job run it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+WRONG = """from torch import nn
+from transformers import PreTrainedModel
+
+
+class Layer(nn.Module): ...
+
+
+class Größe(PreTrainedModel):
+    é = 1; _can_record_outputs = {"hidden_states": (Layer, Layer)}
+"""
+
+
+def run(*arguments, cwd):
+    return subprocess.run(
+        [sys.executable, "-c", "from twinlens.cli import main; main()", "check", *arguments],
+        cwd=cwd,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+    )
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "modeling_wrong.py").write_text(WRONG, encoding="utf-8")
+    (tmp_path / "modeling_right.py").write_text(WRONG.replace("(Layer, Layer)", "[Layer]"), encoding="utf-8")
+    hidden = tmp_path / ".venv" / "lib"
+    hidden.mkdir(parents=True)
+    (hidden / "modeling_wrong.py").write_text(WRONG, encoding="utf-8")
+    return tmp_path
+
+
+def test_findings_are_printed_a_line_each_and_make_it_exit_with_1(folder):
+    done = run(".", cwd=folder)
+    assert done.stdout == (
+        "modeling_wrong.py:9:52: tuple-of-recorders 'hidden_states' is a tuple: several recorders are given as a list\n"
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("1 finding in 2 files, ")
+
+
+def test_without_findings_it_exits_with_0(folder):
+    done = run("modeling_right.py", cwd=folder)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_json_is_a_list_of_findings(folder):
+    done = run("--json", "modeling_wrong.py", cwd=folder)
+    assert json.loads(done.stdout) == [
+        {
+            "path": "modeling_wrong.py",
+            "line": 9,
+            "column": 52,
+            "code": "tuple-of-recorders",
+            "message": "'hidden_states' is a tuple: several recorders are given as a list",
+        }
+    ]
+    assert done.returncode == 1
+    assert json.loads(run("--json", "modeling_right.py", cwd=folder).stdout) == []
+
+
+def test_sarif_names_the_rule_and_the_place(folder):
+    log = json.loads(run("--sarif", ".", cwd=folder).stdout)
+    assert log["version"] == "2.1.0"
+    (result,) = log["runs"][0]["results"]
+    assert result["ruleId"] == "tuple-of-recorders"
+    location = result["locations"][0]["physicalLocation"]
+    assert location["artifactLocation"]["uri"] == "modeling_wrong.py"
+    assert location["region"] == {"startLine": 9, "startColumn": 52, "endLine": 9, "endColumn": 66}
+    rules = {rule["id"]: rule for rule in log["runs"][0]["tool"]["driver"]["rules"]}
+    assert rules["tuple-of-recorders"]["help"]["markdown"].startswith("# tuple-of-recorders")
+
+
+def test_a_page_is_printed_on_request(folder):
+    done = run("--explain", "no-cache", cwd=folder)
+    assert done.stdout.startswith("# no-cache\n")
+    assert "## Why it matters" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([], "name a file or a folder to check"),
+        (["gone.py"], "gone.py does not exist"),
+        (["--explain", "nothing"], "no check has the code nothing; the codes are unknown-class, "),
+        (["--json", "--sarif", "."], "choose one of --json and --sarif"),
+        (["--library", "gone", "."], "gone is no folder; name a folder of models with --library"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_exit_code_2(folder, arguments, sentence):
+    done = run(*arguments, cwd=folder)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"twinlens: {sentence}")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_file_that_does_not_parse_is_named_and_the_others_are_checked(folder):
+    (folder / "broken.py").write_text("_can_record_outputs = {\n")
+    done = run(".", cwd=folder)
+    assert "broken.py does not parse at line 1: '{' was never closed\n" in done.stderr
+    assert "tuple-of-recorders" in done.stdout
+    alone = run("broken.py", cwd=folder)
+    assert (alone.returncode, alone.stdout) == (2, "")
