@@ -1,6 +1,7 @@
 /** The extension's table of contents. */
 
 import * as vscode from "vscode";
+import { registerChecks } from "./checks";
 import { registerCompare } from "./compare";
 import { registerDebugInformation } from "./debug-information";
 import { registerInherit } from "./inherit";
@@ -29,6 +30,7 @@ export function activate(context: vscode.ExtensionContext): void {
     registerSimilarClassesView(theServer),
     registerCompare(theServer),
     registerInherit(theServer),
+    registerChecks(theServer),
     vscode.commands.registerCommand("twinlens.restartServer", () => theServer.restart()),
     vscode.workspace.onDidGrantWorkspaceTrust(() => theServer.restart()),
     interpreters.onDidChange(() => theServer.restartIfInterpreterChanged()),

@@ -208,6 +208,24 @@ export interface RecipeTemplate {
   readonly text: string;
 }
 
+/** A key of a `register_patch_mapping` call in a document. */
+export interface PatchMatchesParams {
+  readonly uri: string;
+  readonly key: string;
+}
+
+/** A class that a key matches. `path` is absolute, `line` counts from 1. */
+export interface PatchedClass {
+  readonly name: string;
+  readonly path: string;
+  readonly line: number;
+}
+
+/** The module classes that a key matches, by name. */
+export interface PatchMatchesResult {
+  readonly classes: readonly PatchedClass[];
+}
+
 export interface Requests {
   "twinlens/similarClasses": { params: SimilarClassesParams; result: SimilarClassesResult };
   "twinlens/similarInFile": { params: SimilarInFileParams; result: SimilarInFileResult };
@@ -218,6 +236,7 @@ export interface Requests {
   "twinlens/traces": { params: Nothing; result: TraceList };
   "twinlens/recipes": { params: RecipesParams; result: RecipeList };
   "twinlens/recipeTemplate": { params: RecipeTemplateParams; result: RecipeTemplate };
+  "twinlens/patchMatches": { params: PatchMatchesParams; result: PatchMatchesResult };
 }
 
 export interface Notifications {

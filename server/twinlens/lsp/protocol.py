@@ -279,6 +279,30 @@ class RecipeTemplate:
     text: str
 
 
+@attrs.frozen
+class PatchMatchesParams:
+    """A key of a `register_patch_mapping` call in a document."""
+
+    uri: str
+    key: str
+
+
+@attrs.frozen
+class PatchedClass:
+    """A class that a key matches. `path` is absolute, `line` counts from 1."""
+
+    name: str
+    path: str
+    line: int
+
+
+@attrs.frozen
+class PatchMatchesResult:
+    """The module classes that a key matches, by name."""
+
+    classes: list[PatchedClass]
+
+
 SIMILAR_CLASSES = "twinlens/similarClasses"
 SIMILAR_IN_FILE = "twinlens/similarInFile"
 CLASS_TEXT = "twinlens/classText"
@@ -289,6 +313,7 @@ TRACE = "twinlens/trace"
 TRACES = "twinlens/traces"
 RECIPES = "twinlens/recipes"
 RECIPE_TEMPLATE = "twinlens/recipeTemplate"
+PATCH_MATCHES = "twinlens/patchMatches"
 TRACE_PROGRESS = "twinlens/traceProgress"
 TRACE_OUTPUT = "twinlens/traceOutput"
 
@@ -302,6 +327,7 @@ REQUESTS: dict[str, tuple[type[attrs.AttrsInstance], type[attrs.AttrsInstance]]]
     TRACES: (Nothing, TraceList),
     RECIPES: (RecipesParams, RecipeList),
     RECIPE_TEMPLATE: (RecipeTemplateParams, RecipeTemplate),
+    PATCH_MATCHES: (PatchMatchesParams, PatchMatchesResult),
 }
 
 NOTIFICATIONS: dict[str, type[attrs.AttrsInstance]] = {

@@ -19,7 +19,7 @@ from twinlens.lsp import configuration
 from twinlens.lsp.contributions import Contributions, answers
 from twinlens.lsp.documents import Documents
 from twinlens.lsp.editor import Editor
-from twinlens.lsp.features import lookalikes, similarity, traces
+from twinlens.lsp.features import checks, lookalikes, mlinter, similarity, traces
 from twinlens.lsp.handlers import join_contributions
 from twinlens.lsp.jsonrpc import TwinlensProtocol
 from twinlens.lsp.library_index import LibraryIndex
@@ -37,7 +37,7 @@ class Feature(Protocol):
         """Adds the feature's contributors and requests."""
 
 
-FEATURES: tuple[Feature, ...] = (similarity, lookalikes, traces)
+FEATURES: tuple[Feature, ...] = (similarity, lookalikes, traces, checks, mlinter)
 
 
 class TwinlensServer(LanguageServer):

@@ -35,6 +35,7 @@ class Settings:
     library: tuple[str, ...] = ()
     embedder: str = ""
     similar_classes: SimilarClassesSettings = SimilarClassesSettings()
+    mlinter: bool = True
 
 
 class Live(Generic[T]):
