@@ -179,8 +179,11 @@ export class Server implements vscode.Disposable {
       this.#become({ kind: "running", interpreter });
     } catch (error) {
       this.#logs.client.error("The server did not start", error instanceof Error ? error : String(error));
-      this.#client = undefined;
-      this.#become({ kind: "failed", reason: `The server did not start with ${interpreter.path}.` });
+      // One that ended while it started has been told of by its connection, and is started again.
+      if (this.#client === client) {
+        this.#client = undefined;
+        this.#become({ kind: "failed", reason: `The server did not start with ${interpreter.path}.` });
+      }
     }
   }
 

@@ -111,7 +111,7 @@ def serve(lines: TextIO, out: TextIO) -> None:
 
 def build(arguments: argparse.Namespace, out: TextIO) -> int:
     if hasattr(os, "nice"):
-        os.nice(10)  # the person hovers meanwhile, and on two cores a build takes both
+        os.nice(5)  # the person hovers meanwhile, and on two cores a build takes both
 
     def report(message: Mapping[str, Any]) -> None:
         out.write(json.dumps(message) + "\n")
