@@ -1,5 +1,6 @@
-"""How good the search for similar classes is.
+"""How good and how fast the search for similar classes is.
 
+    python benchmarks/similarity.py                          times on the installed transformers
     python benchmarks/similarity.py --split 4.53.0:5.0.0     quality on the models that a release added
 
 `--split OLD:NEW` takes the classes of the models that NEW added and searches them in OLD. The truth is the class of
@@ -12,16 +13,19 @@ from __future__ import annotations
 import argparse
 
 from similarity_quality import split
+from similarity_speed import times
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--split", metavar="OLD:NEW", action="append", required=True)
+    parser.add_argument("--split", metavar="OLD:NEW", action="append", default=[])
     parser.add_argument("--skip-minilm", action="store_true", help="leave out MiniLM, which takes minutes")
     given = parser.parse_args()
     for releases in given.split:
         old, new = releases.split(":")
         split(old, new, with_minilm=not given.skip_minilm)
+    if not given.split:
+        times()
 
 
 if __name__ == "__main__":

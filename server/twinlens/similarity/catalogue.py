@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import lru_cache
 from pathlib import Path
 
 from twinlens.similarity.answers import Match
@@ -42,6 +43,7 @@ class Catalogue:
         """`dates` maps a model to the day of its release; `roots` are the library's folders."""
         self.entries = tuple(entries)
         self._roots = tuple(roots)
+        self._path_of = lru_cache(maxsize=None)(self._find_path)
         self._dates = dates
         self.alive = bytearray(b"\x01" * len(entries))
         for row in dead:
@@ -53,15 +55,16 @@ class Catalogue:
         self._rows_of_model: dict[str, list[int]] = defaultdict(list)
         for row, entry in enumerate(entries):
             self._rows_of_model[entry.model].append(row)
+        self._spellings: dict[str, list[str]] = defaultdict(list)
+        for model in self._rows_of_model:
+            self._spellings[_normal(model)].append(model)
 
     def models_left_out(self, own: str, before: date | None) -> frozenset[str]:
         """The query's own model, and those that are known to be newer than `before`."""
-        own = _normal(own)
-        return frozenset(
-            model
-            for model in self._rows_of_model
-            if _normal(model) == own or (before is not None and is_later(self._dates.get(model), before))
-        )
+        left_out = set(self._spellings.get(_normal(own), ()))
+        if before is not None:
+            left_out |= {model for model in self._rows_of_model if is_later(self._dates.get(model), before)}
+        return frozenset(left_out)
 
     def allowed(self, left_out: Collection[str]) -> bytearray:
         """1 for each row that may be named in an answer, else 0."""
@@ -73,16 +76,19 @@ class Catalogue:
 
     def match(self, row: int, cosine: float | None, share: float, in_both: bool = False) -> Match:
         entry = self.entries[row]
-        path = next((root / entry.relative for root in self._roots if (root / entry.relative).is_file()), None)
         return Match(
             entry.model,
             entry.name,
-            str(path or (self._roots[0] / entry.relative if self._roots else entry.relative)),
+            self._path_of(entry.relative),
             entry.line,
             None if cosine is None else min(1.0, cosine),
             share,
             in_both,
         )
+
+    def _find_path(self, relative: str) -> str:
+        places = [root / relative for root in self._roots]
+        return str(next((place for place in places if place.is_file()), places[0] if places else relative))
 
     def ancestors(self, row: int) -> tuple[str, ...]:
         """The identities of the families' representatives that the row's family descends from, nearest first."""
@@ -90,11 +96,11 @@ class Catalogue:
 
     def parents(self, model: str, name: str) -> tuple[int, ...]:
         """The rows that the library's own definition of that name inherits from or was copied from."""
-        own = _normal(model)
-        for row in range(len(self.entries)):
-            entry = self.entries[row]
-            if entry.name == name and self.alive[row] and _normal(entry.model) == own:
-                return tuple(self._rows[found] for found in self._lineage.parents.get(entry.identifier, ()))
+        for spelling in self._spellings.get(_normal(model), ()):
+            for row in self._rows_of_model[spelling]:
+                if self.entries[row].name == name and self.alive[row]:
+                    parents = self._lineage.parents.get(self.entries[row].identifier, ())
+                    return tuple(self._rows[parent] for parent in parents)
         return ()
 
     def _identity(self, identifier: str) -> str:

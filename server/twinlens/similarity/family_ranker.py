@@ -34,7 +34,7 @@ class FamilyRanker:
             for other in query.definitions
             if other.name != definition.name
         ]
-        return [(placed.family, placed.score) for placed in self._ranker.ranking(own, others)[:count]]
+        return [(placed.family, placed.score) for placed in self._ranker.ranking(own, others, count)]
 
     def _find(self, sanitised: str, is_class: bool, left_out: frozenset[str]) -> Candidates:
         return self._ranker.candidates(Question(features_of(sanitised), is_class), left_out)

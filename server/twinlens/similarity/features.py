@@ -6,6 +6,7 @@ import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -52,7 +53,7 @@ def features_of(sanitised: str) -> Features:
 
 
 def _trigrams(tokens: Sequence[str]) -> np.ndarray:
-    hashes = np.fromiter(map(_hash, tokens), dtype=np.uint64, count=len(tokens))
+    hashes = np.fromiter(map(_hash_of_token, tokens), dtype=np.uint64, count=len(tokens))
     hashes = np.concatenate([hashes, np.zeros(max(0, 3 - len(hashes)), dtype=np.uint64)])
     mixed = hashes[:-2] * _MIX[0] ^ hashes[1:-1] * _MIX[1] ^ hashes[2:] * _MIX[2]
     return np.unique((mixed >> np.uint64(32)).astype(np.uint32))
@@ -87,6 +88,9 @@ def _role(lines: Sequence[Line]) -> Iterator[str]:
 
 def _hash(text: str) -> int:
     return zlib.crc32(text.encode())
+
+
+_hash_of_token = lru_cache(maxsize=1 << 16)(_hash)
 
 
 def _hashes(texts: Iterable[str]) -> np.ndarray:

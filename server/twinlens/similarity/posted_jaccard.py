@@ -14,17 +14,16 @@ class PostedJaccard:
 
     def __init__(self, token_sets: Iterable[Collection[str]]) -> None:
         self._numbers: dict[str, int] = {}
-        self._postings = Postings.of_sets([])
+        self._postings = Postings.of_sets(())
         self.extend(token_sets)
 
     def extend(self, token_sets: Iterable[Collection[str]]) -> None:
         """Add a row for each of `token_sets` behind the last one."""
-        numbers = self._numbers
-        rows = [
-            np.array([numbers.setdefault(token, len(numbers)) for token in tokens], dtype=np.uint32)
-            for tokens in token_sets
-        ]
-        self._postings = self._postings.extended(Postings.of_sets(rows))
+        numbers, rows = self._numbers, tuple(token_sets)
+        sizes = np.array([len(tokens) for tokens in rows], dtype=np.int32)
+        keys = (numbers.setdefault(token, len(numbers)) for tokens in rows for token in tokens)
+        more = Postings.of_keys(np.fromiter(keys, dtype=np.uint32, count=int(sizes.sum())), sizes)
+        self._postings = self._postings.extended(more)
 
     def scores(self, tokens: Collection[str]) -> np.ndarray:
         """The score of each row; float64 (rows,)."""

@@ -22,8 +22,12 @@ class Postings:
     def of_sets(cls, sets: Sequence[np.ndarray]) -> Postings:
         """From one array of distinct keys a row."""
         sizes = np.array([len(keys) for keys in sets], dtype=np.int32)
-        keys = np.concatenate([*sets, np.zeros(0, dtype=np.uint32)])
-        rows = np.repeat(np.arange(len(sets), dtype=np.int32), sizes)
+        return cls.of_keys(np.concatenate([*sets, np.zeros(0, dtype=np.uint32)]), sizes)
+
+    @classmethod
+    def of_keys(cls, keys: np.ndarray, sizes: np.ndarray) -> Postings:
+        """From the keys of all rows, one row after another; `sizes` tells where a row ends."""
+        rows = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
         order = np.argsort(keys, kind="stable")
         return cls(keys[order], rows[order], sizes)
 
@@ -45,12 +49,10 @@ class Postings:
     def shared(self, keys: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
         """For each row the number of `keys` that it holds, or the sum of their `weights`; float64 (rows,)."""
         starts, counts = self._runs(keys)
-        total = int(counts.sum())
-        if not total:
-            return np.zeros(len(self.sizes))
-        places = np.arange(total) + np.repeat(starts - (np.cumsum(counts) - counts), counts)
+        runs = [self.rows[start : start + count] for start, count in zip(starts.tolist(), counts.tolist(), strict=True)]
+        rows = np.concatenate([*runs, self.rows[:0]])
         spread = None if weights is None else np.repeat(weights, counts)
-        return np.bincount(self.rows[places], spread, minlength=len(self.sizes)).astype(np.float64, copy=False)
+        return np.bincount(rows, spread, minlength=len(self.sizes)).astype(np.float64, copy=False)
 
     def frequencies(self, keys: np.ndarray) -> np.ndarray:
         """In how many rows each of `keys` stands; int64."""

@@ -110,15 +110,15 @@ class Ranker:
         likeness = self._table.likeness(question.features)[self._rows[allowed]]
         features = np.column_stack([likeness, np.log1p(self._children_outside(excluded)[allowed])])
         scores = features @ self._weights.first
-        best = np.argsort(-scores, kind="stable")[:_CANDIDATES]
+        best = _highest(scores, _CANDIDATES)
         found = allowed[best]
         return Candidates(found, features[best], scores[best], self._belief(found, scores[best], excluded))
 
-    def ranking(self, candidates: Candidates, others: Sequence[Candidates]) -> tuple[Placed, ...]:
-        """`candidates` by their second score, best first; `others` are those of the file's other definitions."""
+    def ranking(self, candidates: Candidates, others: Sequence[Candidates], count: int) -> tuple[Placed, ...]:
+        """The `count` best of `candidates` by the second score; `others` are those of the file's other definitions."""
         sums = self.evidence(candidates, others) @ self._weights.second
         scores = 1 / (1 + np.exp(-(self._weights.scale * sums + self._weights.offset)))
-        order = np.argsort(-sums, kind="stable")
+        order = _highest(sums, count)
         return tuple(Placed(int(candidates.families[place]), float(scores[place])) for place in order)
 
     def evidence(self, candidates: Candidates, others: Sequence[Candidates]) -> np.ndarray:
@@ -178,3 +178,11 @@ class Ranker:
     @cached_property
     def _member_starts(self) -> np.ndarray:
         return np.cumsum([0, *(len(family.models) for family in self.families)])
+
+
+def _highest(scores: np.ndarray, count: int) -> np.ndarray:
+    """The places of the `count` highest scores, highest first, equal ones by place."""
+    places = np.arange(len(scores))
+    if count < len(scores):
+        places = np.flatnonzero(scores >= np.partition(scores, -count)[-count])
+    return places[np.argsort(-scores[places], kind="stable")][:count]

@@ -27,6 +27,7 @@ class Searcher:
 
     def __init__(self, index: Index, roots: Sequence[Path], embedder: Embedder | None = None) -> None:
         """`roots` are the library's folders: they turn an entry's relative path into a file to open."""
+        self.index = index
         self._catalogue = Catalogue(index.entries, index.ties, index.release_dates(), roots)
         self._jaccard: JaccardIndex | PostedJaccard = _jaccard_index(index)
         self._embedder = embedder if index.embeddings is not None else None
