@@ -143,6 +143,18 @@ async def test_a_lens_counts_the_classes_of_each_key_and_lists_them(warm: Editor
         assert text[found.line - 1].startswith(f"class {found.name}(")
 
 
+async def test_transformers_own_registry_reaches_no_class_of_the_file(warm: Editor, tmp_path: Path):
+    uri = (tmp_path / "port.py").as_uri()
+    counts = []
+    for text in (PORT, PORT.replace("from transformers.monkey_patching", "from twinlens.patching")):
+        warm.open(uri, text.replace('"LlamaAttention"', '"^(Llama|Port)Attention$"'))
+        lenses = await warm.client.text_document_code_lens_async(
+            types.CodeLensParams(types.TextDocumentIdentifier(uri))
+        )
+        counts += [lens.command.title for lens in lenses if "Port" in lens.command.title]
+    assert counts == ["^(Llama|Port)Attention$: 1 class", "^(Llama|Port)Attention$: 2 classes"]
+
+
 async def test_a_pattern_that_is_too_wide_is_anchored_by_its_fix(warm: Editor, tmp_path: Path):
     uri = (tmp_path / "port.py").as_uri()
     text = PORT.replace('"LlamaAttention"', '"Llama.*Rotary"').replace("^(Llama|Mistral)MLP$", "Llama.*")

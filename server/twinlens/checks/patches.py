@@ -75,10 +75,14 @@ def _entries(mapping: ast.Dict) -> Iterator[PatchEntry]:
 
 
 def matches(subject: Subject, key: str) -> Matches | None:
-    """The classes that `key` means, of the library and of the file itself; None where `key` does not compile."""
+    """The classes that `key` means, of the library and, since ours patches any package, of the file itself.
+
+    None where `key` does not compile.
+    """
     classes = dict(subject.assembly.world.library_modules)
-    for cls in subject.module.classes.values():
-        classes[cls.name] = subject.ancestry(cls).is_module
+    if not _is_of_transformers(subject):
+        for cls in subject.module.classes.values():
+            classes[cls.name] = subject.ancestry(cls).is_module
     if key in classes or (key.isidentifier() and _is_imported(subject, key)):
         return Matches((key,), True)
     try:
@@ -89,6 +93,11 @@ def matches(subject: Subject, key: str) -> Matches | None:
     return Matches(
         tuple(name for name in found if classes[name]), False, tuple(name for name in found if not classes[name])
     )
+
+
+def _is_of_transformers(subject: Subject) -> bool:
+    imported = subject.module.imports.get(REGISTER)
+    return imported is not None and imported.module.split(".")[0] == "transformers"
 
 
 def _is_imported(subject: Subject, name: str) -> bool:

@@ -208,7 +208,7 @@ def _matches_on_wire(subject: Subject, key: str) -> protocol.PatchMatchesResult:
     classes: list[protocol.PatchedClass] = []
     for name in found.names if found else ():
         own = subject.module.classes.get(name)
-        if own is not None:
+        if own is not None and name not in library:
             classes.append(protocol.PatchedClass(name, str(subject.module.path), own.node.lineno))
         classes += [protocol.PatchedClass(name, str(header.path), header.line) for header in library.get(name, ())]
     return protocol.PatchMatchesResult(classes)
