@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from twinlens.similarity.indexed import Index
     from twinlens.similarity.search import Searcher
     from twinlens.source.library import Library
+
+_IN_A_SUMMARY = 10
+_MODELS_LISTED = 5
 
 
 def detect(
@@ -38,10 +42,15 @@ def detect(
     json_file: Annotated[
         str | None, typer.Option("--json", metavar="FILE|-", help="Write the matches as JSON as well; - for stdout.")
     ] = None,
+    before: Annotated[
+        str | None,
+        typer.Option("--before", metavar="YYYY-MM-DD", help="Leave out models that are known to be newer."),
+    ] = None,
 ) -> None:
     """Name the library definitions that resemble those of a modeling file, by embedding and by shared identifiers."""
     if not modeling_file and not build:
         raise UserError("name a file with --modeling-file, or use --build to build the index")
+    limit = _date(before)
     files = _modeling_files(modeling_file or [])
     searched = _library(files, library or [])
     queries = [(path, _query(path, searched)) for path in files]
@@ -49,13 +58,15 @@ def detect(
     results = {
         f"{_short_name(path, files)}::{definition.name}": answer
         for path, query in queries
-        for definition, answer in zip(query.definitions, _answers(searcher, query, top_k), strict=True)
+        for definition, answer in zip(query.definitions, _answers(searcher, query, top_k, limit), strict=True)
     }
     if json_file == "-":
         sys.stdout.write(_as_json(results))
         return
     for title, answer in results.items():
         sys.stdout.write(_block(title, answer))
+    for path in files:
+        sys.stdout.write(_summary(_short_name(path, files), results))
     if json_file is not None:
         _write(Path(json_file), _as_json(results))
 
@@ -151,8 +162,15 @@ def _current_index(library: Library, folder: Path, embedder: str, afresh: bool) 
     return built.index
 
 
-def _answers(searcher: Searcher, query: QueryFile, top_k: int) -> list[Answer]:
-    return searcher.answers(query, [definition.name for definition in query.definitions], top_k)
+def _answers(searcher: Searcher, query: QueryFile, top_k: int, before: date | None) -> list[Answer]:
+    return searcher.answers(query, [definition.name for definition in query.definitions], top_k, before)
+
+
+def _date(text: str | None) -> date | None:
+    try:
+        return date.fromisoformat(text) if text else None
+    except ValueError as error:
+        raise UserError(f"--before {text} is no date; write it as in 2025-01-31") from error
 
 
 def _block(title: str, answer: Answer) -> str:
@@ -161,6 +179,30 @@ def _block(title: str, answer: Answer) -> str:
     lines += ["  jaccard:", *(f"    {match.identity} ({match.jaccard:.4f})" for match in answer.jaccard)]
     lines += ["  intersection:", *(f"    {identity}" for identity in answer.intersection), "", ""]
     return "\n".join(lines)
+
+
+def _summary(file: str, results: Mapping[str, Answer]) -> str:
+    """The models that cover most of the file, at the end of its report."""
+    from twinlens.similarity.summary import summarise
+
+    own = {title.rpartition("::")[2]: answer for title, answer in results.items() if title.startswith(f"{file}::")}
+    if not own:
+        return ""
+    lines = [f"{file}, by model:"]
+    for covered in summarise(own)[:_IN_A_SUMMARY]:
+        count = f"{len(covered.definitions)} of {len(own)}"
+        also = f", as do {_listed(covered.also)}" if covered.also else ""
+        lines.append(f"  {covered.model} covers {count} with a mean score of {covered.score:.2f}{also}")
+        lines.append(f"    {', '.join(covered.definitions)}")
+    if len(lines) == 1:
+        lines.append("  no model of the library resembles it")
+    return "\n".join([*lines, "", ""])
+
+
+def _listed(models: Sequence[str]) -> str:
+    shown = ", ".join(models[:_MODELS_LISTED])
+    left = len(models) - _MODELS_LISTED
+    return f"{shown} and {left} more for some of these" if left > 0 else f"{shown} for some of these"
 
 
 def _as_json(results: Mapping[str, Answer]) -> str:

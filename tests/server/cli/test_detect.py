@@ -52,6 +52,24 @@ def test_a_folder_stands_for_every_modeling_file_in_it(small_library, lumen_file
     assert "modeling_lumen.py::LumenAttention" in json.loads(done.stdout)
 
 
+def test_the_report_ends_with_the_models_that_cover_most(small_library, index, tmp_path):
+    path = tmp_path / "modeling_nova.py"
+    path.write_text((small_library / "mistral/modeling_mistral.py").read_text().replace("Mistral", "Nova"))
+    done = detect("--modeling-file", path, "--library", small_library, "--index", index)
+    summary = done.stdout[done.stdout.index("modeling_nova.py, by model:") :].splitlines()
+    assert summary[1].startswith("  mistral covers ") and "with a mean score of 0." in summary[1]
+    assert "NovaAttention" in summary[2]
+
+
+def test_models_newer_than_a_date_are_left_out(small_library, lumen_file, index):
+    arguments = ("--modeling-file", lumen_file, "--library", small_library, "--index", index, "--json", "-")
+    done = detect(*arguments, "--before", "2019-01-01")
+    answer = json.loads(done.stdout)["modeling_lumen.py::LumenMLP"]
+    models = {identity.partition("::")[0] for identity, _ in answer["jaccard"]}
+    # Mistral's file claims no copyright: a model of unknown date stays.
+    assert models == {"bert", "mistral", "roberta"}
+
+
 def test_the_second_run_builds_nothing(small_library, lumen_file, index):
     done = detect("--modeling-file", lumen_file, "--library", small_library, "--index", index)
     assert done.stderr == ""
@@ -86,6 +104,7 @@ def test_an_empty_file_has_no_blocks(small_library, index, tmp_path):
         (("--modeling-file", "nowhere.py"), "nowhere.py cannot be read"),
         (("--modeling-file", "."), "holds no modeling_*.py file"),
         (("--build", "--library", "nowhere"), "nowhere is no folder"),
+        (("--build", "--before", "spring"), "--before spring is no date"),
     ],
 )
 def test_a_mistake_is_one_sentence_and_exit_code_2(arguments, sentence, tmp_path):

@@ -16,7 +16,7 @@ from twinlens.lsp.jsonrpc import Refused
 from twinlens.lsp.modeling import on_wire, read_modeling, search
 from twinlens.lsp.positions import Word
 from twinlens.lsp.services import Services
-from twinlens.similarity.answers import Answer, RankedMatch
+from twinlens.similarity.answers import Answer, Match, RankedMatch
 from twinlens.similarity.service import IndexStatus, SearchUnavailableError
 from twinlens.source.definitions import Definition
 
@@ -114,6 +114,10 @@ def _markdown(name: str, answer: Answer, status: IndexStatus) -> Iterator[str]:
             yield "✓ among the five best by both scores"
     else:
         yield f"Nothing in the library resembles **{name}**."
+    if answer.parents:
+        parents = ", ".join(f"{_link(parent)} of {parent.model}" for parent in answer.parents)
+        yield ""
+        yield f"In the library, {name} comes from {parents}."
     note = _note(status)
     if note:
         yield ""
@@ -125,10 +129,14 @@ def _markdown(name: str, answer: Answer, status: IndexStatus) -> Iterator[str]:
 
 def _cells(ranked: RankedMatch, with_embedding: bool) -> list[str]:
     match = ranked.match
-    link = f"[{match.name}]({Path(match.path).as_uri()}#L{match.line})"
+    link = _link(match)
     twins = f" and {len(ranked.twins)} more" if ranked.twins else ""
     scores = [match.embedding, match.jaccard] if with_embedding else [match.jaccard]
     return [link + (" ✓" if match.in_both else ""), match.model + twins, *map(_score, scores)]
+
+
+def _link(match: Match) -> str:
+    return f"[{match.name}]({Path(match.path).as_uri()}#L{match.line})"
 
 
 def _row(cells: Sequence[str]) -> str:
