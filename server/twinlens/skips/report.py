@@ -57,7 +57,7 @@ class TestAnswer:
 
 def answer_for(scan: Scan, test: CommonTest) -> TestAnswer:
     """What a scan says of one common test."""
-    by_model = scan.by_test[test.name]
+    by_model = scan.of_test(test.name)
     answers = tuple(_model_answer(model, test.name, by_model[model]) for model in sorted(by_model))
     return TestAnswer(test, answers, tuple(model for model in scan.models if model not in by_model))
 
