@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from twinlens.skips.answers import Answers, Question, Reader
+from twinlens.skips.answers import Answers, AnswerTable, Reader
 from twinlens.skips.assigned import assigned_test, marks_in
 from twinlens.skips.classes import Binding, Classes, TestClass, variants_of
 from twinlens.skips.facts import Decorator, Function, Value
@@ -28,8 +28,8 @@ _STATE_OF_EFFECT = {"skip": State.SKIPPED, "conditional": State.CONDITIONAL, "ga
 class _Asked:
     """A node of the memory of one method: the question that comes next, and where each answer leads."""
 
-    question: Question
-    answers: dict[Any, _Asked | Decision] = field(default_factory=dict)
+    of: AnswerTable
+    leads_to: dict[Any, _Asked | Decision] = field(default_factory=dict)
 
 
 class Judge:
@@ -73,7 +73,7 @@ class Judge:
     def _remembered(self, cls: TestClass, binding: Binding) -> Decision:
         node = self._memory.get(binding)
         while isinstance(node, _Asked):
-            node = node.answers.get(self._answers.to(node.question, cls))
+            node = node.leads_to.get(node.of[cls])
         if node is not None:
             return node
         reader = Reader(self._answers, cls)
@@ -88,13 +88,13 @@ class Judge:
             return
         node = self._memory.get(binding)
         if not isinstance(node, _Asked):
-            node = self._memory[binding] = _Asked(trail[0][0])
+            node = self._memory[binding] = _Asked(self._answers.to(trail[0][0]))
         for (_, answer), (question, _) in pairwise(trail):
-            inner = node.answers.get(answer)
+            inner = node.leads_to.get(answer)
             if not isinstance(inner, _Asked):
-                inner = node.answers[answer] = _Asked(question)
+                inner = node.leads_to[answer] = _Asked(self._answers.to(question))
             node = inner
-        node.answers[trail[-1][1]] = decision
+        node.leads_to[trail[-1][1]] = decision
 
     def _decide(self, reader: Reader, binding: Binding) -> Decision:
         if isinstance(binding.member, Value):
