@@ -38,8 +38,8 @@ export function shownModels(models: readonly SkippingModel[], states: ReadonlySe
 
 export function testDescription({ skipped, models, mixed }: SkippedTest): string {
   const share = models === 0 ? 0 : (100 * skipped) / models;
-  const counts = `${share.toFixed(1)} % · ${skipped} of ${models} models`;
-  return mixed === 0 ? counts : `${counts}, ${mixed} in part`;
+  const counts = `${share.toFixed(1)} % · ${skipped} of ${models}`;
+  return mixed === 0 ? counts : `${counts} · ${mixed} in part`;
 }
 
 export function testTooltip(test: SkippedTest): string {

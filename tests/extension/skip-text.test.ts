@@ -43,9 +43,9 @@ function model(state: SkipState, ...classes: [SkippingModel["classes"][number]["
 
 describe("the view Skipped Tests", () => {
   it("shows the share of the models that inherit a test and don't run it", () => {
-    expect(testDescription(EMBEDS)).toBe("36.0 % · 133 of 369 models, 10 in part");
-    expect(testDescription(FORWARD)).toBe("0.0 % · 0 of 369 models");
-    expect(testDescription({ ...FORWARD, models: 0 })).toBe("0.0 % · 0 of 0 models");
+    expect(testDescription(EMBEDS)).toBe("36.0 % · 133 of 369 · 10 in part");
+    expect(testDescription(FORWARD)).toBe("0.0 % · 0 of 369");
+    expect(testDescription({ ...FORWARD, models: 0 })).toBe("0.0 % · 0 of 0");
   });
 
   it("gives a model's reason where its classes give one", () => {

@@ -158,7 +158,7 @@ async def test_problems_have_a_code_a_sentence_and_the_reason_why_it_matters(sca
     assert [problem.code for problem in problems] == ["stale-variant", "skip-overrides-nothing", "marker-order"]
     assert problems[0].severity is types.DiagnosticSeverity.Warning
     assert problems[0].message.endswith(
-        "is test_assisted_decoding_1_same meant?.\n"
+        "is test_assisted_decoding_1_same meant?\n"
         "The parameterised test has no variant of that name any more, so the variants that it has all run."
     )
 

@@ -159,9 +159,10 @@ class _LastSeen:
 
 def _diagnostic(document: Document, finding: Finding) -> types.Diagnostic:
     lint = CATALOGUE[finding.code]
+    sentence = finding.message if finding.message.endswith("?") else f"{finding.message}."
     return types.Diagnostic(
         document.lines.range(finding.line, finding.column, finding.line, finding.column + finding.length),
-        f"{finding.message}.\n{lint.why}",
+        f"{sentence}\n{lint.why}",
         severity=types.DiagnosticSeverity.Warning if lint.serious else types.DiagnosticSeverity.Information,
         code=finding.code,
         source=SOURCE,
