@@ -7,6 +7,7 @@ import logging
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -59,7 +60,7 @@ class Checkouts:
         watched = self._watch(root)
         if not watched.is_scanned:
             return None
-        linked = await watched.now(self._typed(root))
+        linked = await watched.now()
         return InCheckout(linked, document.path.relative_to(root).as_posix())
 
     async def of_workspace(self) -> Linked | None:
@@ -68,7 +69,7 @@ class Checkouts:
         Raises `ScanError` where its tests can't be scanned.
         """
         root = self.root()
-        return None if root is None else await self._watch(root).now(self._typed(root))
+        return None if root is None else await self._watch(root).now()
 
     def root(self) -> Path | None:
         """The checkout of the workspace: one that is watched already, or around, at or right below its folders."""
@@ -93,8 +94,8 @@ class Checkouts:
 
     def _watch(self, root: Path) -> _Watched:
         if root not in self._watched:
-            watched = self._watched[root] = _Watched(Watch(root, self._cache()))
-            watched.begin(self._typed(root), self._tell)
+            watched = self._watched[root] = _Watched(Watch(root, self._cache()), lambda: self._typed(root))
+            watched.begin(self._tell)
         return self._watched[root]
 
     def _tell(self) -> None:
@@ -116,8 +117,9 @@ class Checkouts:
 class _Watched:
     """One checkout: whatever is asked of it happens in a thread, one after another."""
 
-    def __init__(self, watch: Watch) -> None:
+    def __init__(self, watch: Watch, typed: Callable[[], dict[str, str]]) -> None:
         self._watch = watch
+        self._typed = typed
         self._turn = asyncio.Lock()
         self._first: asyncio.Task[None] | None = None
 
@@ -125,26 +127,27 @@ class _Watched:
     def is_scanned(self) -> bool:
         return self._watch.linked is not None
 
-    def begin(self, typed: dict[str, str], then: Callable[[], None]) -> None:
+    def begin(self, then: Callable[[], None]) -> None:
         async def scan() -> None:
             try:
-                await self.now(typed)
+                await self.now()
             except (ScanError, OSError) as error:
                 logger.warning("%s", error)
             then()
 
         self._first = asyncio.create_task(scan())
 
-    async def now(self, typed: dict[str, str]) -> Linked:
-        return await self._in_turn(lambda: self._watch.update(typed))
+    async def now(self) -> Linked:
+        # The texts are those of the turn, not of the question: whoever waited behind an older version finds it done.
+        return await self._in_turn(lambda: partial(self._watch.update, self._typed()))
 
     async def changed_on_disk(self, paths: Sequence[Path]) -> bool:
-        return await self._in_turn(lambda: self._watch.changed_on_disk(paths))
+        return await self._in_turn(lambda: partial(self._watch.changed_on_disk, paths))
 
-    async def _in_turn(self, work: Callable[[], T]) -> T:
+    async def _in_turn(self, work: Callable[[], Callable[[], T]]) -> T:
         async def turn() -> T:
             async with self._turn:
-                return await asyncio.to_thread(work)
+                return await asyncio.to_thread(work())
 
         # A cancelled request must not let the next one in while its thread still works on the scan.
         return await asyncio.shield(asyncio.create_task(turn()))

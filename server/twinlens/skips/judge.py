@@ -42,22 +42,31 @@ class Judge:
         self._of_class: dict[TestClass, Outcome | None] = {}
         self._of_set_up: dict[TestClass, Outcome | None] = {}
 
-    def outcome(self, cls: TestClass, test: str) -> Outcome | None:
-        """What becomes of a test in a class; `None` where the class has no such test."""
-        binding = cls.bindings.get(test)
-        if binding is None:
-            return None
-        variants = variants_of(cls, test)
-        if not variants:
-            return self._of_binding(cls, binding)
-        own = self._of_binding(cls, binding) if binding.runnable else None
-        return combined(own, tuple((name, self._of_binding(cls, variant)) for name, variant in variants.items()))
+    def outcomes(self, cls: TestClass, tests: Iterable[str]) -> dict[str, Outcome]:
+        """What becomes of those of the tests that a class has."""
+        above = self._class_level(cls)
+        bindings, expanded = cls.bindings, cls.expanded
+        found: dict[str, Outcome] = {}
+        for test in tests:
+            binding = bindings.get(test)
+            if binding is not None:
+                decide = self._of_parameterised if test in expanded else self._of_binding
+                found[test] = decide(cls, binding, above)
+        return found
 
-    def _of_binding(self, cls: TestClass, binding: Binding) -> Outcome:
+    def _of_parameterised(self, cls: TestClass, binding: Binding, above: Outcome | None) -> Outcome:
+        variants = variants_of(cls, binding.name)
+        if not variants:
+            return self._of_binding(cls, binding, above)
+        own = self._of_binding(cls, binding, above) if binding.runnable else None
+        told = ((name, self._of_binding(cls, variant, above)) for name, variant in variants.items())
+        return combined(own, tuple(told))
+
+    def _of_binding(self, cls: TestClass, binding: Binding, above: Outcome | None) -> Outcome:
         if not binding.runnable and binding.kind != "expanded":
             return _shadowed(binding)
-        outcome = self._settled(cls, self._remembered(cls, binding))
-        above = self._class_level(cls)
+        decision = self._remembered(cls, binding)
+        outcome = decision if type(decision) is Outcome else self._settled(cls, decision)
         if above is None or (above.state in MAY_RUN and outcome.state not in MAY_RUN):
             return outcome
         return above

@@ -54,13 +54,14 @@ def scan(files: Files, progress: Progress | None = None) -> Linked:
             files.facts(path)
             if progress is not None:
                 progress(index, len(paths))
-        return link(files, paths)
+    return link(files, paths)
 
 
 def link(files: Files, paths: Collection[str]) -> Linked:
     """Decide every common test of every model class, from the facts of the files."""
-    linker = _Linker(files, paths)
-    return linker.linked({path: linker.file(path) for path in paths})
+    with collector_paused():
+        linker = _Linker(files, paths)
+        return linker.linked({path: linker.file(path) for path in paths})
 
 
 def relink(before: Linked, files: Files, changed: Collection[str]) -> Linked:
@@ -72,9 +73,10 @@ def relink(before: Linked, files: Files, changed: Collection[str]) -> Linked:
     paths = before.scan.files
     if any(path not in before.files for path in changed):
         return link(files, paths)
-    linker = _Linker(files, paths)
-    anew = {path: linker.file(path) for path in paths if path in changed or _stands_on(path, changed, before)}
-    return linker.linked({**before.files, **anew})
+    with collector_paused():
+        linker = _Linker(files, paths)
+        anew = {path: linker.file(path) for path in paths if path in changed or _stands_on(path, changed, before)}
+        return linker.linked({**before.files, **anew})
 
 
 def _stands_on(path: str, changed: Collection[str], linked: Linked) -> bool:
@@ -135,11 +137,8 @@ class _Linker:
         inherited = {mixin.facts.name for mixin in self._mixins if cls.inherits(mixin)}
         if not inherited:
             return None
-        outcomes = {
-            test.name: outcome
-            for test in self._tests.values()
-            if test.mixin in inherited and (outcome := self._judge.outcome(cls, test.name)) is not None
-        }
+        tests = (test.name for test in self._tests.values() if test.mixin in inherited)
+        outcomes = self._judge.outcomes(cls, tests)
         lines = (cls.facts.line, cls.facts.end_line) if cls.module.path == path else (1, 1)
         return ModelClass(model_of(path), name, path, *lines, outcomes)
 
