@@ -6,6 +6,7 @@ import typer
 
 from twinlens.cli.check import check
 from twinlens.cli.detect import detect
+from twinlens.cli.diff import diff
 from twinlens.cli.skips import scan_skips
 from twinlens.cli.trace import trace
 
@@ -19,5 +20,6 @@ def twinlens() -> None:
 
 app.command()(check)
 app.command()(detect)
+app.command()(diff)
 app.command()(scan_skips)
 app.command()(trace)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from twinlens.lsp.checkouts import Checkouts
 from twinlens.lsp.contributions import Contributions
 from twinlens.lsp.documents import Documents
 from twinlens.lsp.editor import Editor
@@ -24,6 +23,5 @@ class Services:
     settings: Live[Settings]
     documents: Documents
     index: LibraryIndex
-    checkouts: Checkouts
     editor: Editor
     contribute: Contributions

@@ -72,13 +72,8 @@ class LineProcess:
         try:
             self._process.stdin.write(line.encode())
             await self._process.stdin.drain()
-            # Where the reading has ended before, nobody would ever answer.
-            await asyncio.wait([reply, self._reading], return_when=asyncio.FIRST_COMPLETED)
-            if not reply.done():
-                raise ProcessEndedError(self._ended())
-            return reply.result()
+            return await reply
         except (BrokenPipeError, ConnectionResetError) as error:
-            await self._process.wait()
             await self._errors
             raise ProcessEndedError(self._ended()) from error
         finally:

@@ -5,25 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any
 
 from twinlens.skips.collector import collector_paused
 from twinlens.skips.results import CommonTest, ModelClass, Scan
 from twinlens.skips.states import Outcome
 
-AnswerState = Literal[
-    "runs", "conditional", "gated", "skipped", "disabled", "shadowed", "empty", "vacuous", "phantom", "mixed"
-]
-"""A state's value, or `mixed` where only some of a model's classes run the test."""
-MIXED: Final = "mixed"
+MIXED = "mixed"
 
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswer:
-    """One model's answer for one test."""
+    """One model's answer for one test: a state's name, or `mixed` where only some of its classes run the test."""
 
     model: str
-    state: AnswerState
+    state: str
     runs: bool
     classes: tuple[tuple[ModelClass, Outcome], ...]
 
@@ -61,7 +57,7 @@ class TestAnswer:
 
 def answer_for(scan: Scan, test: CommonTest) -> TestAnswer:
     """What a scan says of one common test."""
-    by_model = scan.of_test(test.name)
+    by_model = scan.by_test[test.name]
     answers = tuple(_model_answer(model, test.name, by_model[model]) for model in sorted(by_model))
     return TestAnswer(test, answers, tuple(model for model in scan.models if model not in by_model))
 

@@ -31,7 +31,7 @@ async def run_job(
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             cwd=job.root,
-            env=_environment(),
+            env=child_environment(),
             limit=_LONGEST_LINE,
             start_new_session=True,
         )
@@ -93,8 +93,8 @@ def _signal(process: asyncio.subprocess.Process, number: int) -> None:
             process.send_signal(number)
 
 
-def _environment() -> dict[str, str]:
-    """The interpreter finds our package, and nothing else that is ours."""
+def child_environment() -> dict[str, str]:
+    """For a process of the user's interpreter: it finds our package, and nothing else that is ours."""
     package = Path(__file__).parent.parent.parent
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     return {**environment, "PYTHONPATH": str(package), "PYTHONUTF8": "1"}

@@ -1,0 +1,365 @@
+"""Rotary tables: the angle of each pair of dimensions at each position, however a side keeps them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from twinlens.diffing.causes.evidence import Finding, Site, View, is_floating, nice, residual
+from twinlens.diffing.columns import rounded_to
+from twinlens.diffing.nodes import Side
+from twinlens.diffing.values import Array
+from twinlens.tracing.record import Tensor
+
+_UNIT = 3e-2
+"""How far cos² + sin² may be from one constant: bfloat16 tables are about 1e-2 off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """`cosine` and `sine` are (positions, pairs), float64, or (batch, positions, pairs)."""
+
+    cosine: Array
+    sine: Array
+    label: str
+    call: int | None
+    """The call that made it; None for one of the frame's own or made of a buffer."""
+    frequencies: Array | None = None
+    """(pairs,), where a buffer of them is there."""
+
+    @property
+    def pairs(self) -> int:
+        return self.cosine.shape[-1]
+
+    def at(self, batch: int) -> tuple[Array, Array]:
+        if self.cosine.ndim == 2:
+            return self.cosine, self.sine
+        batch = min(batch, len(self.cosine) - 1)
+        return self.cosine[batch], self.sine[batch]
+
+
+def tables_of(view: View, length: int) -> list[Table]:
+    """Every table for `length` positions that the code could see, or that follows from a buffer of frequencies."""
+    found: list[Table] = []
+    tensors = list(_visible(view))
+    for place, (tensor, label, call) in enumerate(tensors):
+        if not view.side.values.has(tensor):
+            continue
+        if tensor.dtype.startswith("complex"):
+            found += _of_complex(view, tensor, label, call, length)
+        elif place + 1 < len(tensors) and is_floating(tensor) and tensors[place + 1][0].shape == tensor.shape:
+            found += _of_two(view, tensor, tensors[place + 1][0], label, call, length)
+        if is_floating(tensor):
+            found += _of_joined(view, tensor, label, call, length)
+    found += list(_of_buffers(view.side, length))
+    return found
+
+
+def _visible(view: View) -> Iterator[tuple[Tensor, str, int | None]]:
+    """Tensors that the frame and the frames around it saw, the frame's own first."""
+    flow, calls = view.side.flow, view.side.trace.calls
+    seen: set[int] = set()
+    frames = [view.frame, *flow.ancestors(view.frame)]
+    for frame in frames:
+        slots = [(slot, None) for slot in calls[frame].inputs]
+        for child in flow.children[frame]:
+            if flow.entered[child] > view.time:
+                break
+            slots += [(slot, None) for slot in calls[child].inputs]
+            if flow.left[child] <= view.time:
+                slots += [(slot, child) for slot in calls[child].outputs]
+        for slot, call in slots:
+            if slot.tensor is not None and slot.tensor.id not in seen:
+                seen.add(slot.tensor.id)
+                birth = flow.births[slot.tensor.id]
+                maker = birth.call if birth.side == "outputs" else birth.frame
+                yield slot.tensor, slot.place, call if call is not None else maker
+
+
+def _per_position(values: Array, length: int) -> Array | None:
+    """As (positions, columns) or (batch, positions, columns); None where no dimension is the positions."""
+    values = np.squeeze(values)
+    if values.ndim == 2 and values.shape[0] >= length:
+        return values[:length]
+    if values.ndim == 3 and values.shape[1] >= length:
+        return values[:, :length]
+    if values.ndim == 3 and values.shape[0] >= length and values.shape[1] < length:
+        return values[:length, 0]
+    return None
+
+
+def _of_complex(view: View, tensor: Tensor, label: str, call: int | None, length: int) -> Iterator[Table]:
+    values = _per_position(np.asarray(view.array(tensor), np.complex128), length)
+    if values is not None and _is_constant(np.abs(values)):
+        yield Table(values.real, values.imag, label, call)
+
+
+def _of_two(view: View, cosine: Tensor, sine: Tensor, label: str, call: int | None, length: int) -> Iterator[Table]:
+    if len(cosine.shape) < 2 or cosine.shape[-1] > 1024:
+        return
+    c, s = (_per_position(np.asarray(view.array(t), np.float64), length) for t in (cosine, sine))
+    if c is None or s is None or c.shape != s.shape or not np.isfinite(c).all() or not np.isfinite(s).all():
+        return
+    if not _is_constant(np.hypot(c, s)):
+        return
+    if np.abs(s[..., 0, :]).max() > 0.5 and np.abs(c[..., 0, :]).max() < 0.5:
+        c, s = s, c  # the sine comes first
+    yield Table(*_without_repeats(c, s), label, call)
+
+
+def _of_joined(view: View, tensor: Tensor, label: str, call: int | None, length: int) -> Iterator[Table]:
+    """One tensor (…, positions, pairs, 2) or with cos and sin side by side."""
+    if len(tensor.shape) >= 3 and tensor.shape[-1] == 2:
+        values = np.asarray(view.array(tensor), np.float64)
+        c, s = _per_position(values[..., 0], length), _per_position(values[..., 1], length)
+        if (
+            c is not None
+            and s is not None
+            and c.shape == s.shape
+            and np.isfinite(values).all()
+            and _is_constant(np.hypot(c, s))
+        ):
+            yield Table(c, s, label, call)
+
+
+def _is_constant(modulus: Array) -> bool:
+    mean = float(modulus.mean())
+    return 0.2 < mean < 5 and float(np.abs(modulus - mean).max()) < _UNIT * mean
+
+
+def _without_repeats(c: Array, s: Array) -> tuple[Array, Array]:
+    """One column a pair: halves that are equal, or neighbours that are, are taken once."""
+    width = c.shape[-1]
+    if width % 2 == 0:
+        half = width // 2
+        if np.array_equal(c[..., :half], c[..., half:]) and np.array_equal(s[..., :half], s[..., half:]):
+            return c[..., :half], s[..., :half]
+        if np.array_equal(c[..., ::2], c[..., 1::2]) and np.array_equal(s[..., ::2], s[..., 1::2]):
+            return c[..., ::2], s[..., ::2]
+    return c, s
+
+
+def _of_buffers(side: Side, length: int) -> Iterator[Table]:
+    for buffer in side.trace.parameters:
+        shape = buffer.tensor.shape
+        if not buffer.is_buffer or len(shape) != 1 or not 1 <= shape[0] <= 512 or not is_floating(buffer.tensor):
+            continue
+        if not side.values.has(buffer.tensor):
+            continue
+        frequencies = np.asarray(side.values.array(buffer.tensor), np.float64)
+        if np.isfinite(frequencies).all():
+            angles = np.arange(length)[:, None] * frequencies
+            yield Table(np.cos(angles), np.sin(angles), buffer.name, None, frequencies)
+
+
+def table_of_base(theta: float, size: int, length: int) -> Table:
+    """The angles of the RoFormer paper: position × theta ** (-2 i / size)."""
+    frequencies = theta ** (-np.arange(0, size, 2) / size)
+    angles = np.arange(length)[:, None] * frequencies
+    return Table(np.cos(angles), np.sin(angles), f"theta {nice(theta)}", None, frequencies)
+
+
+def find(site: Site) -> Iterator[Finding]:
+    """A module that returns a table, on both sides."""
+    if any(view.call.is_function for view in site.views) or site.point.side != "outputs":
+        return
+    tables = [_returned_table(view) for view in site.views]
+    if tables[0] is not None and tables[1] is not None:
+        yield from compare_tables(site, tables[0], tables[1])
+
+
+def _returned_table(view: View) -> Table | None:
+    outputs = [
+        slot.tensor for slot in view.call.outputs if slot.tensor is not None and view.side.values.has(slot.tensor)
+    ]
+    if not outputs or len(outputs[0].shape) < 2:
+        return None
+    shape = [size for size in outputs[0].shape if size != 1]
+    length = shape[-2] if len(shape) >= 2 else 1
+    if outputs[0].dtype.startswith("complex"):
+        return next(_of_complex(view, outputs[0], "", None, length), None)
+    if len(outputs) >= 2 and outputs[0].shape == outputs[1].shape:
+        return next(_of_two(view, outputs[0], outputs[1], "", None, length), None)
+    return None
+
+
+def compare_tables(site: Site, ours: Table, theirs: Table) -> Iterator[Finding]:
+    """Why two tables differ; nothing where they do not."""
+    frequencies = _frequencies(site.reference.side, ours), _frequencies(site.port.side, theirs)
+    calls = ours.call, theirs.call
+    where = theirs.label or "the rotary table"
+    broken = _broken(frequencies[1], theirs)
+    if broken and not _broken(frequencies[0], ours):
+        yield Finding(
+            "buffer-not-initialised",
+            f"the port's rotary frequencies are {broken}: the buffer was not initialised",
+            0.0,
+            "Compute inv_freq when the model is built or loaded: a non-persistent buffer is in no checkpoint.",
+            calls=calls,
+        )
+        return
+    if ours.pairs != theirs.pairs:
+        yield Finding(
+            "rope-base",
+            f"the reference rotates {2 * ours.pairs} dimensions of a head, the port {2 * theirs.pairs}",
+            0.0,
+            "Use the reference's share of rotated dimensions (partial rotary factor).",
+            calls=calls,
+        )
+        return
+    first, second = frequencies
+    if first is None or second is None or residual(second, first) <= site.fit * 1e-2:
+        yield from _by_angle(site, ours, theirs, calls)
+        return
+    for dtype in ("bfloat16", "float16"):
+        if (
+            np.array_equal(rounded_to(first, dtype), rounded_to(second, "float32"))
+            or residual(second, rounded_to(first, dtype)) < 1e-7
+        ):
+            yield Finding(
+                "low-precision-frequencies",
+                f"the port's rotary frequencies are the reference's rounded to {dtype}: angles are off by "
+                f"{nice(float(np.abs(second - first).max()))} rad a position",
+                residual(second, rounded_to(first, dtype)),
+                "Compute the frequencies and angles in float32.",
+                calls=calls,
+            )
+            return
+    if not _is_geometric(second) and _is_geometric(first) and not _is_scaled(first, second):
+        yield Finding(
+            "buffer-not-initialised",
+            f"the port's rotary frequencies ({where}) follow no base: {_listed(second)}; the reference's are "
+            f"{_listed(first)}",
+            0.0,
+            "Compute inv_freq when the model is built or loaded: a non-persistent buffer is in no checkpoint.",
+            calls=calls,
+        )
+        return
+    yield Finding("rope-base", _base_message(first, second), 0.0, _base_change(first), calls=calls)
+
+
+def _base_message(first: Array, second: Array) -> str:
+    bases = [base_of(values) for values in (first, second)]
+    if bases[0] is not None and bases[1] is not None and abs(bases[0] - bases[1]) > 1e-3 * bases[0]:
+        return f"the reference rotates with theta {nice(bases[0])}, the port with {nice(bases[1])}"
+    ratio = second / first
+    if np.ptp(ratio) < 1e-3 * abs(float(ratio.mean())):
+        return f"the port's rotary frequencies are the reference's times {nice(float(ratio.mean()))} (linear scaling)"
+    return (
+        f"the port's rotary frequencies are the reference's times {nice(float(ratio.min()))} to "
+        f"{nice(float(ratio.max()))} by dimension (rope scaling)"
+    )
+
+
+def _base_change(first: Array) -> str:
+    base = base_of(first)
+    return f"Set rope_theta to {nice(base)}." if base is not None else "Apply the reference's rope scaling."
+
+
+def _by_angle(site: Site, ours: Table, theirs: Table, calls: tuple[int | None, int | None]) -> Iterator[Finding]:
+    """Equal frequencies, other tables: angles that were rounded, or positions that were counted otherwise."""
+    (c, s), (d, t) = ours.at(0), theirs.at(0)
+    if c.shape != d.shape:
+        return
+    gap = np.abs(np.angle((d + 1j * t) * np.conj(c + 1j * s)))
+    if gap.max() <= max(site.fit, 4 * site.noise.unit):
+        return
+    by_position = gap.max(-1)
+    if np.ptp(gap[:, 0]) < 1e-3 and by_position.min() > 1e-3:
+        shift = float(np.median(np.angle((d + 1j * t) * np.conj(c + 1j * s))[:, 0]))
+        yield Finding(
+            "position-offset",
+            f"the port rotates each token as one {nice(abs(shift))} positions {'later' if shift > 0 else 'earlier'}",
+            0.0,
+            "Count positions as the reference does.",
+            calls=calls,
+        )
+        return
+    frequencies = _frequencies(site.reference.side, ours)
+    if frequencies is None:
+        return
+    positions = np.arange(len(c))[:, None]
+    for dtype in ("bfloat16", "float16"):
+        for angles in (
+            rounded_to(positions * frequencies, dtype),
+            rounded_to(rounded_to(positions, dtype) * rounded_to(frequencies, dtype), dtype),
+        ):
+            if residual(np.cos(angles), d) < 0.2 * residual(c, d) + 1e-6:
+                yield Finding(
+                    "low-precision-frequencies",
+                    f"the port computes the rotary angles in {dtype}: they are off by up to {nice(float(gap.max()))} "
+                    "rad",
+                    residual(np.cos(angles), d),
+                    "Compute the frequencies and angles in float32.",
+                    calls=calls,
+                )
+                return
+
+
+def _frequencies(side: Side, table: Table) -> Array | None:
+    """(pairs,): from the buffer that lies nearest to the table, else from its own angles at the first positions."""
+    if table.frequencies is not None:
+        return table.frequencies
+    c, s = table.at(0)
+    if len(c) < 2:
+        return None
+    angles = np.unwrap(np.angle(c + 1j * s), axis=0)
+    own = (angles[-1] - angles[0]) / (len(c) - 1)
+    steps = np.diff(angles, axis=0)
+    if np.abs(steps - own).max() > 5e-2:
+        return None
+    near = [
+        buffer.frequencies
+        for buffer in _of_buffers(side, 2)
+        if buffer.frequencies is not None
+        and buffer.frequencies.shape == own.shape
+        and np.abs(buffer.frequencies - own).max() < 2e-3
+    ]
+    return near[0] if near else own
+
+
+def _broken(frequencies: Array | None, table: Table) -> str:
+    """What is wrong with frequencies that nobody computed; empty where they may be right."""
+    cosine, sine = table.at(0)
+    if not np.isfinite(cosine).all():
+        return "not finite"
+    if np.all(np.abs(sine) < 1e-6) and len(cosine) > 1:
+        return "all zero (cos is 1, sin 0 at every position)"
+    if frequencies is not None:
+        if not np.isfinite(frequencies).all():
+            return "not finite"
+        if len(frequencies) > 1 and np.ptp(frequencies) == 0:
+            return f"all {nice(float(frequencies[0]))}"
+    return ""
+
+
+def _is_geometric(frequencies: Array) -> bool:
+    return base_of(frequencies) is not None or (
+        bool((frequencies > 0).all()) and bool((np.diff(frequencies) <= 0).all())
+    )
+
+
+def _is_scaled(first: Array, second: Array) -> bool:
+    with np.errstate(all="ignore"):
+        ratio = second / first
+    return bool(np.isfinite(ratio).all()) and float(ratio.min()) > 1e-3 and bool((np.diff(second) <= 0).all())
+
+
+def base_of(frequencies: Array) -> float | None:
+    """theta of frequencies theta ** (-2 i / size); None where they are not of that form."""
+    if len(frequencies) < 2 or not (frequencies > 0).all() or abs(frequencies[0] - 1) > 1e-2:
+        return None
+    logs = np.log(frequencies)
+    exponents = np.arange(len(frequencies)) / len(frequencies)
+    slope = float(np.sum(logs * exponents) / np.sum(exponents * exponents))
+    if np.abs(logs - slope * exponents).max() > 1e-2 * max(1.0, abs(slope)):
+        return None
+    return math.exp(-slope)
+
+
+def _listed(values: Array) -> str:
+    shown = ", ".join(nice(float(value)) for value in values[:3])
+    return f"{shown}{', …' if len(values) > 3 else ''}"

@@ -1,0 +1,197 @@
+"""Compare two traces from end to end: load, align, compare, judge, diagnose."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from twinlens.diffing.align import Alignment, align
+from twinlens.diffing.causes.evidence import Finding
+from twinlens.diffing.compare import Tolerance
+from twinlens.diffing.diagnose import Diagnoser, Diagnosis
+from twinlens.diffing.load import LoadedTrace, load_trace
+from twinlens.diffing.mapfile import EMPTY, MapFile
+from twinlens.diffing.nodes import Node, Side
+from twinlens.diffing.noise import noise_of
+from twinlens.diffing.points import Comparison, PairedCall
+from twinlens.diffing.verdict import Judge, Verdict, effective, limits_of
+
+Outcome = Literal["agree", "differ", "inputs differ", "not comparable"]
+Progress = Callable[[str], None]
+
+_FEWEST_COMPARED = 0.15
+"""Share of the smaller model's calls that must be comparable for two traces to be of one model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """`rtol` is the relative L2 error up to which a tensor agrees (the dtype's noise floor by default); elements beyond
+    `atol + rtol |r|` are counted as mismatched. `noise` is a trace of the reference in the port's dtype: its distance
+    from the reference is taken for noise."""
+
+    rtol: float | None = None
+    atol: float = 1e-8
+    mapping: MapFile = EMPTY
+    noise: Path | None = None
+    is_replay: bool = False
+    """Whether each of the port's modules was given the reference's inputs: then nothing is inherited."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """All that was found."""
+
+    reference: Side
+    port: Side
+    alignment: Alignment
+    calls: tuple[PairedCall, ...]
+    judge: Judge
+    diagnoses: tuple[Diagnosis, ...]
+    outcome: Outcome
+    reason: str
+    """One sentence: why the outcome is what it is."""
+    notes: tuple[str, ...]
+    """What a reader must know before blaming the port."""
+
+    def verdict(self, item: PairedCall) -> tuple[Verdict, float]:
+        """Of one pair of calls: its word, and its outputs' worst relative error (NaN where nothing can be compared)."""
+        verdict, error = self.judge.verdict(item)
+        for diagnosis in self.diagnoses:
+            for origin in (diagnosis.origin, *diagnosis.also):
+                if origin.port_frame in item.port or origin.reference_frame in item.reference:
+                    return ("children agree, parent differs" if self._calls_modules(item) else "originates here"), error
+        return verdict, error
+
+    def _calls_modules(self, item: PairedCall) -> bool:
+        side, index = (self.port, item.port[0]) if item.port else (self.reference, item.reference[0])
+        return any(not side.trace.calls[child].is_function for child in side.flow.children[index])
+
+    def unpaired(self) -> tuple[list[Node], list[Node]]:
+        """Modules without a partner, of the reference and of the port; functions left out."""
+        return (
+            [
+                n
+                for n in self.reference.nodes.values()
+                if n.path not in self.alignment.by_reference and not n.is_function
+            ],
+            [n for n in self.port.nodes.values() if n.path not in self.alignment.by_port and not n.is_function],
+        )
+
+
+def diff_folders(
+    reference: Path, port: Path, options: Options | None = None, on_progress: Progress | None = None
+) -> Diff:
+    """Load both traces and compare them. Raises `TraceError` where one cannot be read."""
+    tell = on_progress or (lambda _stage: None)
+    tell("reading the reference")
+    ours = load_trace(reference)
+    tell("reading the port")
+    theirs = load_trace(port)
+    return diff_traces(ours, theirs, options, on_progress)
+
+
+def diff_traces(
+    reference: LoadedTrace, port: LoadedTrace, options: Options | None = None, on_progress: Progress | None = None
+) -> Diff:
+    """Compare two traces; `reference` is what the port should do. Raises `TraceError` where values cannot be read."""
+    options = options or Options()
+    tell = on_progress or (lambda _stage: None)
+    ours, theirs = Side(reference), Side(port)
+    tell("pairing modules")
+    alignment = align(ours, theirs, options.mapping)
+    tell("comparing")
+    limits = limits_of(ours, theirs, options.rtol, _measured_noise(ours, options))
+    tolerance = Tolerance(options.rtol if options.rtol is not None else limits.default.floor, options.atol)
+    comparison = Comparison(ours, theirs, alignment, tolerance)
+    calls = list(comparison.paired_calls())
+    tell("looking for causes")
+    judge = Judge(comparison, calls, limits, is_replay=options.is_replay)
+    diagnoses = tuple(Diagnoser(judge).diagnose())
+    outcome, reason = _outcome(ours, theirs, judge, diagnoses)
+    notes = tuple(_notes(ours, theirs, judge, calls))
+    if outcome == "not comparable":
+        diagnoses = ()
+    return Diff(ours, theirs, alignment, tuple(calls), judge, diagnoses, outcome, reason, notes)
+
+
+def _measured_noise(reference: Side, options: Options) -> Mapping[int, float]:
+    """By reference tensor id: how far the same model in another dtype lies from it."""
+    if options.noise is None:
+        return {}
+    other = Side(load_trace(options.noise))
+    comparison = Comparison(reference, other, align(reference, other), Tolerance(0.0, 0.0))
+    measured: dict[int, float] = {}
+    for item in comparison.paired_calls():
+        for point in (*item.inputs, *item.outputs):
+            error = effective(point)
+            if math.isfinite(error):
+                for tensor in point.reference:
+                    measured[tensor.id] = min(error, measured.get(tensor.id, math.inf))
+    return measured
+
+
+def _outcome(ours: Side, theirs: Side, judge: Judge, diagnoses: tuple[Diagnosis, ...]) -> tuple[Outcome, str]:
+    compared = [item for item in judge.calls if any(point.difference.is_comparable for point in item.outputs)]
+    fewer = min(_module_calls(ours), _module_calls(theirs))
+    if not compared:
+        return "not comparable", "nothing that both traces hold can be compared"
+    if len(compared) < _FEWEST_COMPARED * fewer and not any(judge.is_root(item) for item in compared):
+        return "not comparable", (
+            f"only {len(compared)} of {fewer} calls can be compared, {ours.root} and {theirs.root} being two models it "
+            "seems; pair their modules in a map file if they are one"
+        )
+    if judge.input_points:
+        names = ", ".join(dict.fromkeys(point.place_port for point in judge.input_points))
+        return "inputs differ", f"the two models were given other inputs: {names}"
+    if diagnoses:
+        return "differ", f"{len(diagnoses)} {'origin' if len(diagnoses) == 1 else 'origins'} of difference"
+    return "agree", "no difference beyond the noise of the dtype"
+
+
+def _module_calls(side: Side) -> int:
+    return sum(not call.is_function for call in side.trace.calls)
+
+
+def _notes(ours: Side, theirs: Side, judge: Judge, calls: list[PairedCall]) -> list[str]:
+    notes: list[str] = []
+    for name, side in (("reference", ours), ("port", theirs)):
+        info = side.trace.info
+        if not side.trace.is_complete:
+            notes.append(f"the {name}'s trace was not finished: {len(side.trace.calls)} calls were recorded")
+        for forward in side.trace.forwards:
+            if forward.status == "raised":
+                last = next((call for call in reversed(side.trace.calls) if call.error), None)
+                error = f" in {last.path} ({last.error.type}: {last.error.message})" if last and last.error else ""
+                notes.append(f"the {name}'s forward {forward.index} raised{error}")
+        if info.training:
+            notes.append(f"the {name} ran in training mode; two runs of it may differ")
+    low = [side.trace.info.dtype for side in (ours, theirs) if noise_of(side.trace.info.dtype.split(", ")).unit > 1e-4]
+    if low:
+        notes.append(
+            f"in {low[-1]} some faults lie below the noise (GELU's variants do): run both in float32 before you trust "
+            "agreement"
+        )
+    window = ours.trace.info.config.get("sliding_window")
+    length = max((shape[1] for shape in _token_shapes(ours)), default=0)
+    if isinstance(window, int) and not isinstance(window, bool) and 0 < length <= window:
+        notes.append(f"the prompt has {length} tokens, the window {window}: a wrong window cannot show")
+    if judge.input_points and not ours.trace.forwards[:1]:
+        notes.append("the inputs were compared by value")
+    del calls
+    return notes
+
+
+def _token_shapes(side: Side) -> list[tuple[int, ...]]:
+    tensors = [slot.tensor for slot in side.trace.calls[0].inputs if slot.tensor] if side.trace.calls else []
+    return [tensor.shape for tensor in tensors if len(tensor.shape) == 2 and "int" in tensor.dtype]
+
+
+def causes_or_unknown(diagnosis: Diagnosis) -> tuple[Finding, ...]:
+    """The causes; where there is none, one that says so and what was ruled out."""
+    if diagnosis.causes:
+        return diagnosis.causes
+    tried = ", ".join(diagnosis.ruled_out)
+    return (Finding("unknown", f"no cause that is known here explains it; ruled out: {tried}", math.nan),)

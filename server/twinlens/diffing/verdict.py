@@ -1,0 +1,407 @@
+"""Judge every pair of calls: where differences are born, and where they are only handed on.
+
+A tensor is an origin when it differs by more than its dtype's noise and all that its frame's code could see before
+(see `flow`) does not, or far less. What comes after an origin and differs has inherited. A difference that leaves no
+trace outside of the frame in which it stands (rows permuted here and back there) is no origin.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from twinlens.diffing.choices import same_choices
+from twinlens.diffing.compare import is_whole, relative_error
+from twinlens.diffing.nodes import Side
+from twinlens.diffing.noise import PRINTED, Noise, noise_of
+from twinlens.diffing.points import Comparison, PairedCall, Point, SlotSide
+from twinlens.diffing.shapes import conformed
+from twinlens.tracing.record import Slot, Tensor
+
+_FEWEST_UNMOVED = 0.6
+"""Share of tokens that must be sent to the same experts for the others to count as ties."""
+
+Verdict = Literal[
+    "agrees",
+    "inherited",
+    "originates here",
+    "children agree, parent differs",
+    "inputs already differ",
+    "only on padding",
+    "unpaired",
+    "not comparable",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """A tensor that differs while all that it is made of agrees."""
+
+    reference_frame: int
+    port_frame: int
+    """The calls whose code made it (of functions, the module around them)."""
+    point: Point
+    error: float
+    time: int
+    """When the reference's trace shows it first."""
+    seen_by: PairedCall
+    """The pair of calls that shows it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What counts as noise. `override` is a relative error that the user set; `measured` is by reference tensor id, the
+    error between the reference and the same model in the port's dtype."""
+
+    default: Noise
+    override: float | None = None
+    measured: Mapping[int, float] = field(default_factory=dict)
+
+    def noise(self, point: Point) -> Noise:
+        if point.difference.basis == "printed":
+            return PRINTED
+        own = noise_of([t.dtype for t in (*point.reference, *point.port)])
+        return own if own.unit > self.default.unit else self.default
+
+    def floor(self, point: Point) -> float:
+        """The relative error up to which a tensor agrees that is made of equal ones."""
+        if self.override is not None:
+            return self.override
+        return max(self.noise(point).floor, 2 * self._measured(point))
+
+    def ceiling(self, point: Point) -> float:
+        """The relative error that noise alone does not reach in a whole model."""
+        if self.override is not None:
+            return self.override
+        return max(self.noise(point).ceiling, 3 * self._measured(point))
+
+    def _measured(self, point: Point) -> float:
+        return max((self.measured.get(t.id, 0.0) for t in point.reference), default=0.0)
+
+
+def limits_of(reference: Side, port: Side, override: float | None, measured: Mapping[int, float]) -> Limits:
+    """From the coarsest floating dtype of both models."""
+    dtypes = [dtype for side in (reference, port) for dtype in _model_dtypes(side)]
+    return Limits(noise_of(dtypes), override, measured)
+
+
+def _model_dtypes(side: Side) -> Iterable[str]:
+    if side.trace.info.dtype:
+        return side.trace.info.dtype.split(", ")
+    outputs = (slot.tensor for call in side.trace.calls for slot in call.outputs if slot.tensor is not None)
+    return {tensor.dtype for tensor in outputs if "float" in tensor.dtype}
+
+
+def effective(point: Point) -> float:
+    """The relative error, columns in the order that the weights say; 0 where nothing could be compared."""
+    errors = [item.relative for item in (point.difference, point.permuted) if item is not None and item.is_comparable]
+    return min(errors, default=0.0)
+
+
+@dataclass(slots=True)
+class _Frame:
+    """What the code of one call has seen so far."""
+
+    worst: float = 0.0
+    is_tainted: bool = False
+
+    def add(self, error: float, *, is_tainted: bool) -> None:
+        self.worst = max(self.worst, error)
+        self.is_tainted = self.is_tainted or is_tainted
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A new tensor whose error is more than the noise floor; `before` is the error of what it is made of."""
+
+    point: Point
+    item: PairedCall
+    frame: int
+    error: float
+    before: float
+
+
+class Judge:
+    """Walks over the reference's trace in the order of its calls; afterwards `origins`, `tainted`, `harmless` and
+    `input_points` hold what was found."""
+
+    def __init__(
+        self, comparison: Comparison, calls: list[PairedCall], limits: Limits, *, is_replay: bool = False
+    ) -> None:
+        self.is_replay = is_replay
+        self.comparison = comparison
+        self.limits = limits
+        self.calls = calls
+        self.reference, self.port = comparison.reference, comparison.port
+        self.points: dict[int, tuple[Point, PairedCall]] = {}
+        """By reference tensor id: the point at which it lies nearest to its partner."""
+        self._at: dict[tuple[int, str], list[tuple[Point, PairedCall]]] = {}
+        self._agreeing_ports: dict[int, set[int]] = {}
+        """By port tensor id: the reference tensors that it agrees with."""
+        for item in calls:
+            for point in (*item.inputs, *item.outputs):
+                self._note(point, item)
+        self.harmless: set[int] = set()
+        """Reference tensors that differ without consequence."""
+        self.tainted: set[int] = set()
+        """Reference tensors that an origin may have gone into, the origins' own among them."""
+        self._tainted_ports: set[int] = set()
+        self.origins: list[Origin] = []
+        self.input_points: list[Point] = []
+        """Inputs of the root that differ."""
+        self._steps: list[_Step] = []
+        self._judge()
+        if not self.origins and not self.input_points:
+            self._blame_largest_step()
+
+    def _note(self, point: Point, item: PairedCall) -> None:
+        if not point.difference.is_comparable:
+            return
+        shown_by = item.reference[-1] if point.side == "outputs" else item.reference[0]
+        self._at.setdefault((shown_by, point.side), []).append((point, item))
+        error = effective(point)
+        for tensor in point.reference:
+            known = self.points.get(tensor.id)
+            if known is None or error < effective(known[0]):
+                self.points[tensor.id] = (point, item)
+        if error <= self.limits.floor(point):
+            for tensor in point.port:
+                self._agreeing_ports.setdefault(tensor.id, set()).update(t.id for t in point.reference)
+
+    def _judge(self) -> None:
+        while True:
+            self._walk()
+            spikes = [origin for origin in self.origins if not self._matters(origin)]
+            if not spikes or self.is_replay:
+                return
+            self.harmless.update(t.id for origin in spikes for t in origin.point.reference)
+
+    # the walk
+
+    def _walk(self) -> None:
+        self.origins, self.tainted, self.input_points, self._steps = [], set(), [], []
+        self._tainted_ports = set()
+        calls = self.reference.trace.calls
+        frames: dict[int, _Frame] = {}
+        outside = _Frame()
+        for index, side in self.reference.flow.events():
+            call = calls[index]
+            caller = outside if call.parent is None else frames[call.parent]
+            if side == "inputs":
+                self._see(index, side, call.inputs, call.parent, caller)
+                frames[index] = self._summary(index, side, call.inputs)
+                caller.add(frames[index].worst, is_tainted=frames[index].is_tainted)
+            else:
+                self._see(index, side, call.outputs, index, frames[index])
+                shown = self._summary(index, side, call.outputs)
+                caller.add(shown.worst, is_tainted=shown.is_tainted)
+
+    def _see(self, index: int, side: SlotSide, slots: tuple[Slot, ...], frame: int | None, seen: _Frame) -> None:
+        """Judge what is shown as `index` is entered or left; `frame` made the tensors that are new, and has `seen`."""
+        births = self.reference.flow.births
+        ids = {slot.tensor.id for slot in slots if slot.tensor is not None}
+        new = {identity for identity in ids if births[identity].call == index and births[identity].side == side}
+        before = replace(seen)
+        if before.is_tainted:
+            self.tainted |= new
+        for point, item in self._at.get((index, side), ()):
+            self._judge_point(point, item, frame, new, before)
+
+    def _judge_point(self, point: Point, item: PairedCall, frame: int | None, new: set[int], before: _Frame) -> None:
+        ours, theirs = {t.id for t in point.reference}, {t.id for t in point.port}
+        if ours & self.harmless or theirs & self._tainted_ports:
+            return
+        error = effective(point)
+        if error <= self.limits.floor(point):
+            return
+        if frame is None:
+            self.input_points.append(point)
+        else:
+            is_wiring = not ours & new
+            if is_wiring and not self._agrees(ours):
+                return
+            frame = item.reference[self._worst_part(item, point)] if len(point.reference) > 1 else frame
+            is_step = self._is_step(point, error, before.worst) and not self._is_near_tie(
+                point, frame, item, before.worst
+            )
+            self._steps.append(_Step(point, item, frame, error, before.worst))
+            if not is_step or not self._add_origin(point, item, error, frame, is_wiring=is_wiring):
+                self._tainted_ports |= theirs if before.is_tainted else set()
+                return
+        self._tainted_ports |= theirs
+        self.tainted |= ours & new
+
+    def _blame_largest_step(self) -> None:
+        """No single step stands out, and yet the two end further apart than noise can bring them."""
+        beyond = next(
+            (place for place, step in enumerate(self._steps) if step.error > self.limits.ceiling(step.point)), None
+        )
+        if beyond is None:
+            return
+        steps = self._steps[: beyond + 1]
+        largest = max(steps, key=lambda step: step.error / max(step.before, self.limits.noise(step.point).unit))
+        self._add_origin(largest.point, largest.item, largest.error, largest.frame, is_wiring=False)
+
+    def _agrees(self, ids: set[int]) -> bool:
+        """Whether tensors that were judged before agree: a later point where they do not is of another partner."""
+        known = [self.points.get(identity) for identity in ids]
+        return all(item is not None and effective(item[0]) <= self.limits.floor(item[0]) for item in known)
+
+    def _summary(self, index: int, side: SlotSide, slots: tuple[Slot, ...]) -> _Frame:
+        """The worst error and the taint among what a call is given or returns."""
+        found = _Frame()
+        if self.is_replay:  # the call was given the reference's values, and its caller went on with them
+            return found
+        shown: set[int] = set()
+        for point, _item in self._at.get((index, side), ()):
+            ours, theirs = {t.id for t in point.reference}, {t.id for t in point.port}
+            shown |= ours
+            if not ours & self.harmless:
+                error = effective(point)
+                if error > self.limits.floor(point) and is_whole(point.reference[0]):
+                    error = math.inf  # another index may pick anything
+                found.add(error, is_tainted=bool(ours & self.tainted or theirs & self._tainted_ports))
+        for slot in slots:
+            if slot.tensor is None or slot.tensor.id in shown or slot.tensor.id in self.harmless:
+                continue
+            known = self.points.get(slot.tensor.id)
+            found.add(effective(known[0]) if known else 0.0, is_tainted=slot.tensor.id in self.tainted)
+        return found
+
+    def _is_step(self, point: Point, error: float, before: float) -> bool:
+        if error <= self.limits.floor(point):
+            return False
+        if math.isinf(error):
+            return not math.isinf(before)
+        return error > self.limits.noise(point).growth * before
+
+    def _is_near_tie(self, point: Point, frame: int, item: PairedCall, before: float) -> bool:
+        """Whether the step is of tokens that were sent to other experts because two of them scored alike."""
+        if before == 0 or len(point.reference) + len(point.port) > 2:
+            return False
+        port_frame = self.port.flow.module_frame(self.port_frame(point, item))
+        if port_frame is None:
+            return False
+        same = same_choices(self.reference, frame, self.port, port_frame)
+        if same is None or same.all() or same.mean() < _FEWEST_UNMOVED:
+            return False
+        both = conformed(
+            *(side.values.array(t) for side, t in ((self.reference, point.reference[0]), (self.port, point.port[0])))
+        )
+        if both is None or both[0].size % len(same):
+            return False
+        ours, theirs = (values.reshape(len(same), -1)[same] for values in both)
+        return not self._is_step(point, relative_error(theirs, ours), before)
+
+    def _add_origin(self, point: Point, item: PairedCall, error: float, frame: int, *, is_wiring: bool) -> bool:
+        reference_frame = self.reference.flow.module_frame(frame)
+        port_frame = self.port.flow.module_frame(self.port_frame(point, item))
+        if reference_frame is None or port_frame is None:
+            return False
+        if not any(o.reference_frame == reference_frame and o.port_frame == port_frame for o in self.origins):
+            flow = self.reference.flow
+            seen = flow.left[item.reference[-1]] if point.side == "outputs" else flow.entered[item.reference[0]]
+            time = seen if is_wiring else min(flow.births[t.id].time for t in point.reference)
+            self.origins.append(Origin(reference_frame, port_frame, point, error, time, item))
+        return True
+
+    def port_frame(self, point: Point, item: PairedCall) -> int | None:
+        """The frame that made the port's tensor; where the tensor stands for another one of the reference's, the frame
+        that handed it on."""
+        part = self._worst_part(item, point) if len(point.port) > 1 else 0
+        tensor = point.port[part]
+        birth = self.port.flow.births[tensor.id]
+        call = item.port[part]
+        around = self.port.trace.calls[call].parent
+        others = self._agreeing_ports.get(tensor.id, set()) - {t.id for t in point.reference}
+        if point.side == "outputs":
+            return call if others or not self._is_inside(birth.frame, call) else birth.frame
+        return around if others or birth.frame is None else birth.frame
+
+    def _worst_part(self, item: PairedCall, point: Point) -> int:
+        """Which of several joined modules differs most."""
+        parts = self.comparison.parts(item.pair, point)
+        return max(range(len(parts)), key=lambda place: parts[place].error) if parts else 0
+
+    def _is_inside(self, frame: int | None, outer: int | None) -> bool:
+        if frame is None or outer is None:
+            return False
+        return frame == outer or outer in self.port.flow.ancestors(frame)
+
+    # spikes
+
+    def _matters(self, origin: Origin) -> bool:
+        """Whether a difference is seen anywhere after it."""
+        flow = self.reference.flow
+        tensor = origin.point.reference[0]
+        birth = flow.births[tensor.id]
+        frame = birth.frame if birth.side == "inputs" else self.reference.trace.calls[birth.call].parent
+        if frame is None:
+            return True
+        outputs = [slot.tensor for slot in flow.call(frame).outputs if slot.tensor is not None]
+        known = [differs for t in outputs if (differs := self._shown_to_differ(frame, t)) is not None]
+        if known and not any(known):
+            return False
+        if self._is_projection(origin):
+            following = self._first_made_after(frame, origin.time)
+            if following is not None and not self._differs(following):
+                return False
+        return True
+
+    def _shown_to_differ(self, frame: int, tensor: Tensor) -> bool | None:
+        """Of an output of `frame`, as the frame returns it."""
+        shown = [
+            effective(point) > self.limits.floor(point)
+            for point, _item in self._at.get((frame, "outputs"), ())
+            if tensor.id in {t.id for t in point.reference}
+        ]
+        return any(shown) if shown else self._differs(tensor)
+
+    def _is_projection(self, origin: Origin) -> bool:
+        pair = origin.seen_by.pair
+        nodes = [self.reference.nodes[path] for path in pair.reference] + [self.port.nodes[path] for path in pair.port]
+        return origin.point.side == "outputs" and any(node.kind == "linear" for node in nodes)
+
+    def _first_made_after(self, frame: int, time: int) -> Tensor | None:
+        """The next tensor that the frame's own code made and that can be compared."""
+        flow = self.reference.flow
+        for child in flow.children[frame]:
+            if flow.entered[child] < time:
+                continue
+            for slot in flow.call(child).inputs:
+                if (
+                    slot.tensor is not None
+                    and flow.births[slot.tensor.id].call == child
+                    and slot.tensor.id in self.points
+                ):
+                    return slot.tensor
+        return None
+
+    def _differs(self, tensor: Tensor) -> bool | None:
+        known = self.points.get(tensor.id)
+        return None if known is None else effective(known[0]) > self.limits.floor(known[0])
+
+    # verdicts of rows
+
+    def verdict(self, item: PairedCall) -> tuple[Verdict, float]:
+        """Of one pair of calls: its word, and its outputs' worst relative error (NaN where nothing can be compared)."""
+        comparable = [point for point in item.outputs if point.difference.is_comparable]
+        if not comparable:
+            return "not comparable", math.nan
+        error = max(map(effective, comparable))
+        differs = any(self._is_inherited(point) for point in comparable)
+        if not differs:
+            return "agrees", error
+        if self.input_points and (self.is_root(item) or not self.origins):
+            return "inputs already differ", error
+        return "inherited", error
+
+    def is_root(self, item: PairedCall) -> bool:
+        return self.reference.trace.calls[item.reference[0]].parent is None
+
+    def _is_inherited(self, point: Point) -> bool:
+        ids = {t.id for t in point.reference}
+        differs = effective(point) > self.limits.floor(point) and not ids <= self.harmless
+        return differs and bool(ids & self.tainted or {t.id for t in point.port} & self._tainted_ports)

@@ -1,0 +1,295 @@
+"""Faults in the decoder's port."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+import torch
+
+from .decoder import (
+    DecoderConfig,
+    DecoderKnobs,
+    PortForCausalLM,
+    converted,
+    halves_from_pairs,
+    original,
+)
+from .pairs import Built, Case
+
+Weights = dict[str, torch.Tensor]
+BOTH = ("float32", "bfloat16")
+LAYER = "model.layers.0."
+ATTENTION = f"{LAYER}self_attn"
+
+
+def build(
+    config: DecoderConfig,
+    knobs: DecoderKnobs,
+    change: Callable[[Weights, DecoderConfig], None] | None = None,
+    after: Callable[[PortForCausalLM], None] | None = None,
+    *,
+    pads: bool = False,
+    length: int = 28,
+) -> Built:
+    ours = original(config)
+    weights = converted(ours)
+    if change is not None:
+        change(weights, config)
+    torch.manual_seed(3)
+    port = PortForCausalLM(config, knobs).eval()
+    port.load_state_dict(weights, strict=False)
+    if after is not None:
+        after(port)
+    torch.manual_seed(7)
+    ids = torch.randint(0, config.vocab, (2, length))
+    if not pads:
+        return Built(ours, port, {"tokens": ids}, {"input_ids": ids})
+    mask = torch.ones_like(ids)
+    mask[1, :5] = 0
+    return Built(ours, port, {"tokens": ids, "padding": mask}, {"input_ids": ids, "attention_mask": mask})
+
+
+def leave_pairs(weights: Weights, config: DecoderConfig) -> None:
+    """Rows of q and k stay as the authors' rotation wants them."""
+    ours = original(config).state_dict()
+    size, heads, kv_heads = config.head_size, config.heads, config.kv_heads
+    for index in range(config.layers):
+        for kind in ("weight", "bias") if config.query_bias else ("weight",):
+            q, k, _v = ours[f"layers.{index}.attention.wqkv.{kind}"].split(
+                [heads * size, kv_heads * size, kv_heads * size]
+            )
+            weights[f"model.layers.{index}.self_attn.q_proj.{kind}"] = q.clone()
+            weights[f"model.layers.{index}.self_attn.k_proj.{kind}"] = k.clone()
+
+
+def permute_twice(weights: Weights, config: DecoderConfig) -> None:
+    for name, tensor in weights.items():
+        if "q_proj" in name:
+            weights[name] = halves_from_pairs(tensor, config.heads)
+        elif "k_proj" in name:
+            weights[name] = halves_from_pairs(tensor, config.kv_heads)
+
+
+def split_by_head(weights: Weights, config: DecoderConfig) -> None:
+    """The fused matrix read as if each group held its queries, its key and its value side by side."""
+    ours = original(config).state_dict()
+    size, kv_heads, groups = config.head_size, config.kv_heads, config.heads // config.kv_heads
+    for index in range(config.layers):
+        for kind in ("weight", "bias") if config.query_bias else ("weight",):
+            fused = ours[f"layers.{index}.attention.wqkv.{kind}"]
+            grouped = fused.view(kv_heads, groups + 2, size, *fused.shape[1:])
+            q, k, v = grouped[:, :groups], grouped[:, groups : groups + 1], grouped[:, groups + 1 :]
+            prefix = f"model.layers.{index}.self_attn."
+            weights[f"{prefix}q_proj.{kind}"] = halves_from_pairs(q.reshape(-1, *fused.shape[1:]), config.heads)
+            weights[f"{prefix}k_proj.{kind}"] = halves_from_pairs(k.reshape(-1, *fused.shape[1:]), kv_heads)
+            weights[f"{prefix}v_proj.{kind}"] = v.reshape(-1, *fused.shape[1:]).clone()
+
+
+def swap_gate_and_up(weights: Weights, config: DecoderConfig) -> None:
+    for index in range(config.layers):
+        gate, up = (f"model.layers.{index}.mlp.{name}.weight" for name in ("gate_proj", "up_proj"))
+        weights[gate], weights[up] = weights[up], weights[gate]
+
+
+def transpose(name: str, layer: int, weights: Weights, _config: DecoderConfig) -> None:
+    key = f"model.layers.{layer}.self_attn.{name}.weight"
+    weights[key] = weights[key].T.contiguous()
+
+
+def drop(part: str, weights: Weights, _config: DecoderConfig) -> None:
+    for name in [name for name in weights if part in name]:
+        weights[name] = torch.zeros_like(weights[name])
+
+
+def fill_frequencies(value: str, port: PortForCausalLM) -> None:
+    buffer = port.model.rotary_emb.inv_freq
+    if value == "zeros":
+        buffer.zero_()
+    elif value == "garbage":
+        buffer.copy_(torch.tensor([3e-39, 1.7, 0.0, 41.0])[: len(buffer)])
+
+
+def untie(port: PortForCausalLM) -> None:
+    torch.manual_seed(4)
+    port.lm_head.weight = torch.nn.Parameter(torch.randn_like(port.lm_head.weight) * 0.02)
+
+
+def train(port: PortForCausalLM) -> None:
+    port.train()
+
+
+PLAIN = DecoderConfig()
+SMALL = replace(PLAIN, embedding_scale=False)
+NORMED = replace(PLAIN, qk_norm=True)
+LOCAL = replace(PLAIN, window=9)
+RIGHT = DecoderKnobs()
+
+
+def case(
+    name: str,
+    code: str,
+    origin: str | tuple[str, ...],
+    *,
+    config: DecoderConfig = PLAIN,
+    dtypes: tuple[str, ...] = BOTH,
+    change: Callable[[Weights, DecoderConfig], None] | None = None,
+    after: Callable[[PortForCausalLM], None] | None = None,
+    pads: bool = False,
+    length: int = 28,
+    **knobs: object,
+) -> Case:
+    origins = (origin,) if isinstance(origin, str) else origin
+    made = partial(build, config, DecoderKnobs(**knobs), change, after, pads=pads, length=length)  # type: ignore[arg-type]
+    return Case(name, "decoder", made, {code: origins} if code else {}, dtypes)
+
+
+NORM = f"{LAYER}input_layernorm"
+ROTARY = ("model.rotary_emb", ATTENTION)
+FUSED = (ATTENTION, f"{ATTENTION}.q_proj", f"{ATTENTION}.k_proj", f"{ATTENTION}.v_proj")
+
+CASES = (
+    case("norm without its 1 +", "rmsnorm-offset", NORM, norm_offset=0.0),
+    case("norm with 1 + twice", "rmsnorm-offset", NORM, config=replace(PLAIN, norm_offset=0.0), norm_offset=1.0),
+    case("eps 1e-5 for 1e-6", "eps", NORM, config=SMALL, eps=1e-5, dtypes=("float32",)),
+    case("eps 1e-5 for 1e-6 on large inputs", "eps", NORM, eps=1e-5, dtypes=("float32",)),
+    case("eps 1e-3 for 1e-6", "eps", NORM, config=SMALL, eps=1e-3),
+    # Rows for halves and a rotation of pairs: either may be mended, so that both places are right.
+    case("interleaved rotation of halves", "rope-layout", FUSED, is_interleaved=True),
+    case("rows of q and k not permuted", "rope-layout", FUSED, change=leave_pairs),
+    case("rows of q and k permuted twice", "rope-layout", FUSED, change=permute_twice),
+    case("theta 500000 for 10000", "rope-base", ROTARY, theta=500000.0),
+    case("theta 10500 for 10000", "rope-base", ROTARY, theta=10500.0, dtypes=("float32",)),
+    case("half of the head rotated", "rope-base", ROTARY, rotary_share=0.5),
+    case(
+        "frequencies in bfloat16",
+        "low-precision-frequencies",
+        ROTARY,
+        frequencies_dtype=torch.bfloat16,
+        dtypes=("float32",),
+    ),
+    case("frequencies zero", "buffer-not-initialised", ROTARY, after=partial(fill_frequencies, "zeros")),
+    case("frequencies garbage", "buffer-not-initialised", ROTARY, after=partial(fill_frequencies, "garbage")),
+    case("fused projection split by head", "fused-order", FUSED, change=split_by_head),
+    case("gate and up exchanged in code", "gate-up-swapped", f"{LAYER}mlp", swaps_gate_and_up=True),
+    case(
+        "gate and up exchanged in weights",
+        "gate-up-swapped",
+        (f"{LAYER}mlp.gate_proj", f"{LAYER}mlp.up_proj", f"{LAYER}mlp"),
+        change=swap_gate_and_up,
+    ),
+    case("o_proj transposed", "transposed-weight", f"{ATTENTION}.o_proj", change=partial(transpose, "o_proj", 0)),
+    case(
+        "q_proj of layer 1 transposed",
+        "transposed-weight",
+        "model.layers.1.self_attn.q_proj",
+        change=partial(transpose, "q_proj", 1),
+    ),
+    case(
+        "erf GELU for tanh GELU",
+        "activation-variant",
+        (f"{LAYER}mlp.act_fn", f"{LAYER}mlp"),
+        gelu="none",
+        dtypes=("float32",),
+    ),
+    case("quick GELU for tanh GELU", "activation-variant", (f"{LAYER}mlp.act_fn", f"{LAYER}mlp"), gelu="quick"),
+    case("ReLU for GELU", "activation-variant", (f"{LAYER}mlp.act_fn", f"{LAYER}mlp"), gelu="relu"),
+    case("SiLU for GELU", "activation-variant", (f"{LAYER}mlp.act_fn", f"{LAYER}mlp"), gelu="silu"),
+    case("embedding not scaled", "embedding-scale", "model", embedding_scale=1.0),
+    case("embedding scaled twice", "embedding-scale", "model", embedding_scale=64.0),
+    case("attention scaled by hidden size", "attention-scale", ATTENTION, attention_scale=64**-0.5),
+    case("attention not scaled", "attention-scale", ATTENTION, attention_scale=1.0),
+    case("attention cap missing", "soft-cap", ATTENTION, config=replace(PLAIN, attention_cap=3.0), attention_cap=None),
+    case("attention cap 50 for 3", "soft-cap", ATTENTION, config=replace(PLAIN, attention_cap=3.0), attention_cap=50.0),
+    case("logit cap missing", "soft-cap", "", config=replace(PLAIN, logit_cap=4.0), logit_cap=None),
+    case("window 10 for 9", "sliding-window", ATTENTION, config=LOCAL, window=10),
+    case("window 8 for 9", "sliding-window", ATTENTION, config=LOCAL, window=8),
+    case("window not passed", "mask-missing", ATTENTION, config=LOCAL, window=None),
+    case("no causal mask", "mask-missing", ATTENTION, is_causal=False),
+    case("padding mask ignored", "mask-missing", ATTENTION, pads=True, sees_padding=True),
+    case("NaN on rows without a key", "fully-masked-rows", ATTENTION, pads=True, masked_rows="nan"),
+    case("heads tiled", "gqa-layout", ATTENTION, tiles_heads=True),
+    case("q and k normed over all heads", "qk-norm", ATTENTION, config=NORMED, qk_norm="all heads"),
+    case("q and k normed after rotation", "qk-norm", ATTENTION, config=NORMED, qk_norm="after rotation"),
+    case("q and k not normed", "qk-norm", ATTENTION, config=NORMED, qk_norm="none"),
+    case("parallel block", "residual-topology", "model.layers.0", topology="parallel"),
+    case("residual taken after the norm", "residual-topology", "model.layers.0", topology="residual after norm"),
+    case("second residual missing", "residual-topology", "model.layers.0", topology="no second residual"),
+    case("head not tied", "head-not-tied", "lm_head", after=untie),
+    case("query bias zero", "missing-bias", f"{ATTENTION}.q_proj", change=partial(drop, "q_proj.bias")),
+    case(
+        "head bias dropped",
+        "missing-bias",
+        "lm_head",
+        config=replace(PLAIN, head_bias=True),
+        change=partial(drop, "lm_head.bias"),
+    ),
+    case("norm cast before its weight", "cast-order", NORM, norm_casts_first=True, dtypes=("bfloat16",)),
+    case("dropout left on", "train-mode", (f"{LAYER}dropout", "model.layers.0"), dropout=0.1, after=train),
+)
+
+
+def stacked(name: str, causes: dict[str, tuple[str, ...]], **settings: object) -> Case:
+    made = case(name, "", (), **settings)  # type: ignore[arg-type]
+    return Case(name, "decoder", made.build, causes, ("float32",))
+
+
+MLP = (f"{LAYER}mlp.act_fn", f"{LAYER}mlp")
+STACKED = (
+    stacked("eps and quick GELU", {"eps": (NORM,), "activation-variant": MLP}, config=SMALL, eps=1e-4, gelu="quick"),
+    stacked(
+        "rotation and a transposed projection",
+        {"rope-layout": FUSED, "transposed-weight": ("model.layers.1.self_attn.o_proj",)},
+        change=lambda weights, config: (leave_pairs(weights, config), transpose("o_proj", 1, weights, config)),
+    ),
+    stacked(
+        "attention scale and parallel block",
+        {"attention-scale": (ATTENTION,), "residual-topology": ("model.layers.0",)},
+        attention_scale=64**-0.5,
+        topology="parallel",
+    ),
+    stacked(
+        "embedding not scaled, gate and up exchanged",
+        {"embedding-scale": ("model",), "gate-up-swapped": (f"{LAYER}mlp",)},
+        embedding_scale=1.0,
+        swaps_gate_and_up=True,
+    ),
+    stacked(
+        "norm offset and untied head",
+        {"rmsnorm-offset": (NORM,), "head-not-tied": ("lm_head",)},
+        norm_offset=0.0,
+        after=untie,
+    ),
+    stacked(
+        "tiled heads and a window of one more",
+        {"gqa-layout": (ATTENTION,), "sliding-window": (ATTENTION,)},
+        config=LOCAL,
+        tiles_heads=True,
+        window=10,
+    ),
+)
+
+
+def control(
+    name: str,
+    config: DecoderConfig = PLAIN,
+    *,
+    dtypes: tuple[str, ...] = BOTH,
+    port_dtype: str | None = None,
+    pads: bool = False,
+    **knobs: object,
+) -> Case:
+    made = partial(build, config, DecoderKnobs(**knobs), pads=pads)  # type: ignore[arg-type]
+    return Case(name, "decoder", made, {}, dtypes, port_dtype)
+
+
+CONTROLS = (
+    control("right port"),
+    control("right port, sdpa for eager", uses_sdpa=True),
+    control("right port with caps and a window", replace(LOCAL, attention_cap=3.0, logit_cap=4.0)),
+    control("right port with normed q and k", NORMED),
+    control("right port, left padding", pads=True),
+    control("bfloat16 port of a float32 original", dtypes=("float32",), port_dtype="bfloat16"),
+    control("float16 port of a float32 original", dtypes=("float32",), port_dtype="float16"),
+)

@@ -1,0 +1,136 @@
+"""Faults in the encoder's port."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+import torch
+
+from .encoder import EncoderConfig, EncoderKnobs, PortEncoderModel, converted, original
+from .pairs import Built, Case
+
+Weights = dict[str, torch.Tensor]
+BOTH = ("float32", "bfloat16")
+PLAIN = EncoderConfig()
+BY_HEAD = EncoderConfig(by_head=True)
+
+
+def build(
+    config: EncoderConfig,
+    knobs: EncoderKnobs,
+    change: Callable[[Weights, EncoderConfig], None] | None = None,
+    *,
+    trains: bool = False,
+) -> Built:
+    ours = original(config)
+    weights = converted(ours)
+    if change is not None:
+        change(weights, config)
+    torch.manual_seed(2)
+    port = PortEncoderModel(config, knobs).train(trains)
+    port.load_state_dict(weights, strict=False)
+    torch.manual_seed(8)
+    ids = torch.randint(2, config.vocab, (3, 20))
+    ids[1, 13:] = config.padding_index
+    ids[2, :6] = config.padding_index
+    mask = (ids != config.padding_index).long()
+    return Built(ours, port, {"tokens": ids}, {"input_ids": ids, "attention_mask": mask})
+
+
+def transpose_output(weights: Weights, _config: EncoderConfig) -> None:
+    name = "encoder.layer.1.attention.output.dense.weight"
+    weights[name] = weights[name].T.contiguous()
+
+
+def split_in_blocks(weights: Weights, config: EncoderConfig) -> None:
+    """The fused matrix of heads side by side taken for one of three blocks."""
+    theirs = original(config).state_dict()
+    for index in range(config.layers):
+        for kind in ("weight", "bias"):
+            parts = theirs[f"cells.{index}.mix.fused.{kind}"].chunk(3)
+            for name, part in zip(("query", "key", "value"), parts, strict=True):
+                weights[f"encoder.layer.{index}.attention.self.{name}.{kind}"] = part.clone()
+
+
+def forget(part: str, weights: Weights, _config: EncoderConfig) -> None:
+    for name in [name for name in weights if part in name]:
+        del weights[name]
+
+
+def zero(part: str, weights: Weights, _config: EncoderConfig) -> None:
+    for name in [name for name in weights if part in name]:
+        weights[name] = torch.zeros_like(weights[name])
+
+
+def shift_rows(weights: Weights, _config: EncoderConfig) -> None:
+    name = "embeddings.position_embeddings.weight"
+    weights[name] = weights[name].roll(-2, 0)
+
+
+def case(
+    name: str,
+    code: str,
+    origins: tuple[str, ...],
+    *,
+    config: EncoderConfig = PLAIN,
+    dtypes: tuple[str, ...] = BOTH,
+    change: Callable[[Weights, EncoderConfig], None] | None = None,
+    trains: bool = False,
+    **knobs: object,
+) -> Case:
+    made = partial(build, config, EncoderKnobs(**knobs), change, trains=trains)  # type: ignore[arg-type]
+    return Case(name, "encoder", made, {code: origins} if code else {}, dtypes)
+
+
+LAYER = "encoder.layer.0."
+SELF = f"{LAYER}attention.self"
+
+CASES = (
+    case(
+        "positions two too far", "position-offset", ("embeddings", "embeddings.position_embeddings"), position_offset=2
+    ),
+    case("position rows shifted", "position-offset", ("embeddings.position_embeddings",), change=shift_rows),
+    case("positions count padding", "positions-ignore-padding", ("embeddings",), counts_padding=True),
+    case("padding mask ignored", "mask-missing", (SELF,), sees_padding=True),
+    case("eps 1e-3 for 1e-12", "eps", ("embeddings.LayerNorm",), eps=1e-3, dtypes=("float32",)),
+    case("eps 1e-5 for 1e-12", "eps", ("embeddings.LayerNorm",), eps=1e-5, dtypes=("float32",)),
+    case("tanh GELU for GELU", "activation-variant", (f"{LAYER}intermediate",), activation="tanh", dtypes=("float32",)),
+    case("ReLU for GELU", "activation-variant", (f"{LAYER}intermediate",), activation="relu"),
+    case("norm before the residual", "residual-topology", (f"{LAYER}attention.output",), is_pre_norm=True),
+    case(
+        "output projection transposed",
+        "transposed-weight",
+        ("encoder.layer.1.attention.output.dense",),
+        change=transpose_output,
+    ),
+    case(
+        "heads side by side read as blocks",
+        "fused-order",
+        (SELF, f"{SELF}.query", f"{SELF}.key", f"{SELF}.value"),
+        config=BY_HEAD,
+        change=split_in_blocks,
+    ),
+    case("query without a bias", "missing-bias", (f"{SELF}.query",), bias=False, change=partial(forget, "query.bias")),
+    case(
+        "bias of the narrow projection zero",
+        "missing-bias",
+        (f"{LAYER}output.dense",),
+        change=partial(zero, "layer.0.output.dense.bias"),
+    ),
+    case(
+        "bias of a norm zero",
+        "missing-bias",
+        (f"{LAYER}output.LayerNorm",),
+        change=partial(zero, "layer.0.output.LayerNorm.bias"),
+    ),
+    case("dropout left on", "train-mode", ("embeddings.dropout", "embeddings"), dropout=0.1, trains=True),
+)
+
+CONTROLS = (
+    case("right port", "", ()),
+    case("right port, heads side by side", "", (), config=BY_HEAD),
+    case("right port, sdpa for eager", "", (), uses_sdpa=True),
+    replace(case("bfloat16 port of a float32 original", "", (), dtypes=("float32",)), port_dtype="bfloat16"),
+)
