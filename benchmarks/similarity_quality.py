@@ -11,10 +11,13 @@ from releases import index_of, library_of, lineage_of, modular_parents, queries_
 from twinlens.similarity.answers import Answer, QueryFile
 from twinlens.similarity.embedder import open_embedder
 from twinlens.similarity.embedder_names import DEFAULT
+from twinlens.similarity.flags import DEFAULT_THRESHOLD, resemblance
 from twinlens.similarity.search import Searcher
 from twinlens.source.lineage import Lineage
+from twinlens.source.ties import is_modular
 
 LOOKED_AT = 5
+THRESHOLDS = (0.85, 0.9, 0.92, 0.94, 0.96, 0.98, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,38 @@ def is_relative(family: int, right: set[int], lineage: Lineage) -> bool:
     return family in right or any(
         family in lineage.ancestor_families(wanted) or wanted in lineage.ancestor_families(family) for wanted in right
     )
+
+
+def precision(release: str, every: int) -> None:
+    """Print what flagging flags among the classes of models that have a modular file, one in `every` of them.
+
+    A flag is right where the class inherits from another model's in its modular file, was copied from one, or is equal
+    to one: the converter writes a class that a modular file only uses.
+    """
+    index, folder = index_of(release)
+    searcher = Searcher(index, library_of(release).roots, open_embedder(DEFAULT, folder))
+    lineage = lineage_of(index)
+    models = {entry.identifier: entry.model for entry in index.entries}
+    modular = {file.rpartition("/")[0] for file in index.digests if is_modular(file)}
+    asked = [
+        (file, definition.name, f"{relative}:{definition.name}")
+        for relative, file in queries_of(index).items()
+        if relative.rpartition("/")[0] in modular
+        for definition in file.definitions
+        if definition.kind == "class"
+    ][::every]
+    right: list[tuple[float, bool]] = []
+    for file, name, identifier in asked:
+        kin = (*lineage.parents.get(identifier, ()), *lineage.twins(identifier))
+        ranked = searcher.answers(file, [name], 1)[0].ranked
+        if ranked:
+            related = any(models[other] != models[identifier] for other in kin)
+            right.append((resemblance(ranked[0].match), related))
+    print(f"\n{len(asked)} classes of models with a modular file in {release}; the default is {DEFAULT_THRESHOLD}\n")
+    print("threshold   flagged   precision")
+    for threshold in THRESHOLDS:
+        flagged = [related for score, related in right if score >= threshold]
+        print(f"{threshold:9.2f}{len(flagged):10}{sum(flagged) / max(1, len(flagged)):12.3f}")
 
 
 def minilm() -> Path:

@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeVar
 
+import numpy as np
 from twinlens.similarity.answers import QueryDefinition, QueryFile
 from twinlens.similarity.build import build_index
 from twinlens.similarity.corpus import Entry
@@ -19,12 +20,14 @@ from twinlens.similarity.embedder import open_embedder
 from twinlens.similarity.embedder_names import DEFAULT
 from twinlens.similarity.index import load
 from twinlens.similarity.search import Searcher
+from twinlens.similarity.vectors import VectorIndex
 from twinlens.source.library import Library, find_library
 
 T = TypeVar("T")
 
 RANKED = 100
 IN_A_FILE = 60
+WIDTH = 256
 
 
 def times() -> None:
@@ -50,6 +53,27 @@ def times() -> None:
         command = [*program, "detect", "--index", str(folder), "--modeling-file", str(path)]
         seconds, _ = timed(lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL))
         print(f"twinlens detect, {IN_A_FILE} definitions         {seconds:8.2f} s, the whole process")
+
+
+def recall(definitions: int) -> None:
+    """Print how many of the five nearest rows the approximate index finds in a synthetic library of that size.
+
+    Rows lie in families of five around random centres, as copies of a class do.
+    """
+    noise = np.random.default_rng(0)
+    rows = np.repeat(noise.standard_normal((-(-definitions // 5), WIDTH), dtype=np.float32), 5, axis=0)[:definitions]
+    rows += np.float32(0.3) * noise.standard_normal(rows.shape, dtype=np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    allowed = bytearray(b"\x01" * definitions)
+    seconds, approximate = timed(lambda: VectorIndex(rows, exact_up_to=0))
+    print(f"approximate index of {definitions:,} rows built  {seconds:8.2f} s")
+    exact = VectorIndex(rows, exact_up_to=definitions)
+    queries = rows[:: max(1, definitions // RANKED)][:RANKED]
+    slow, wanted = timed(lambda: [exact.nearest(query, allowed, 5) for query in queries])
+    fast, found = timed(lambda: [approximate.nearest(query, allowed, 5) for query in queries])
+    hits = sum(len(one.keys() & other.keys()) for one, other in zip(wanted, found, strict=True))
+    print(f"recall of the five nearest             {hits / sum(map(len, wanted)):8.3f}")
+    print(f"a search, exact and approximate        {1000 * slow / RANKED:8.2f} ms {1000 * fast / RANKED:8.2f} ms")
 
 
 def installed() -> Library:

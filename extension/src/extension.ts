@@ -10,6 +10,8 @@ import { createLogs } from "./logs";
 import { Server } from "./server";
 import { registerSimilarClassesView } from "./similar-classes-view";
 import { registerSimilarity } from "./similarity";
+import { registerSkippedTestsView } from "./skipped-tests-view";
+import { registerSkips } from "./skips";
 import { StatusItem } from "./status";
 
 let server: Server | undefined;
@@ -30,6 +32,8 @@ export function activate(context: vscode.ExtensionContext): void {
     registerSimilarClassesView(theServer),
     registerCompare(theServer),
     registerInherit(theServer),
+    registerSkips(theServer),
+    registerSkippedTestsView(theServer),
     registerChecks(theServer),
     vscode.commands.registerCommand("twinlens.restartServer", () => theServer.restart()),
     vscode.workspace.onDidGrantWorkspaceTrust(() => theServer.restart()),

@@ -226,12 +226,88 @@ export interface PatchMatchesResult {
   readonly classes: readonly PatchedClass[];
 }
 
+/** Asks where it is decided that a test (in all models), or the tests of a class of the document, don't run. */
+export interface SkipPlacesParams {
+  readonly uri: string;
+  readonly test: string | null;
+  readonly className: string | null;
+}
+
+/** A line, counted from 1, that keeps a test of a class from running. `path` is absolute. */
+export interface SkipPlace {
+  readonly path: string;
+  readonly line: number;
+  readonly model: string;
+  readonly className: string;
+  readonly test: string;
+  readonly state: "runs" | "conditional" | "gated" | "skipped" | "disabled" | "shadowed" | "empty" | "vacuous" | "phantom" | "mixed";
+  readonly reason: string;
+}
+
+/** The places, each once. */
+export interface SkipPlacesResult {
+  readonly places: readonly SkipPlace[];
+}
+
+/** How many models are in one state. */
+export interface SkipStateCount {
+  readonly state: "runs" | "conditional" | "gated" | "skipped" | "disabled" | "shadowed" | "empty" | "vacuous" | "phantom" | "mixed";
+  readonly models: number;
+}
+
+/** A common test: `skipped` of the `models` that inherit it don't run it, `mixed` more only in some classes. */
+export interface SkippedTest {
+  readonly name: string;
+  readonly origin: string;
+  readonly path: string;
+  readonly line: number;
+  readonly skipped: number;
+  readonly mixed: number;
+  readonly models: number;
+  readonly states: readonly SkipStateCount[];
+}
+
+/** The common tests of the workspace's checkout, the least run first. `note` says why there are none. */
+export interface SkippedTestsResult {
+  readonly note: string | null;
+  readonly tests: readonly SkippedTest[];
+}
+
+/** Asks what becomes of a common test in each model. */
+export interface SkippingModelsParams {
+  readonly test: string;
+}
+
+/** A class that inherits the test, with the line, counted from 1, that decides. `path` is absolute. */
+export interface SkippingClass {
+  readonly name: string;
+  readonly path: string;
+  readonly line: number;
+  readonly state: "runs" | "conditional" | "gated" | "skipped" | "disabled" | "shadowed" | "empty" | "vacuous" | "phantom" | "mixed";
+  readonly reason: string;
+}
+
+/** A model with the classes that inherit the test. */
+export interface SkippingModel {
+  readonly model: string;
+  readonly state: "runs" | "conditional" | "gated" | "skipped" | "disabled" | "shadowed" | "empty" | "vacuous" | "phantom" | "mixed";
+  readonly classes: readonly SkippingClass[];
+}
+
+/** The models that inherit the test, by name. */
+export interface SkippingModelsResult {
+  readonly models: readonly SkippingModel[];
+}
+
 export interface Requests {
   "twinlens/similarClasses": { params: SimilarClassesParams; result: SimilarClassesResult };
   "twinlens/similarInFile": { params: SimilarInFileParams; result: SimilarInFileResult };
   "twinlens/classText": { params: ClassTextParams; result: ClassTextResult };
   "twinlens/inherit": { params: InheritParams; result: InheritResult };
   "twinlens/rebuildIndex": { params: Nothing; result: Nothing };
+  "twinlens/skipPlaces": { params: SkipPlacesParams; result: SkipPlacesResult };
+  "twinlens/skippedTests": { params: Nothing; result: SkippedTestsResult };
+  "twinlens/skippingModels": { params: SkippingModelsParams; result: SkippingModelsResult };
   "twinlens/trace": { params: TraceParams; result: TraceResult };
   "twinlens/traces": { params: Nothing; result: TraceList };
   "twinlens/recipes": { params: RecipesParams; result: RecipeList };
@@ -241,6 +317,7 @@ export interface Requests {
 
 export interface Notifications {
   "twinlens/indexStatus": IndexStatus;
+  "twinlens/skipsChanged": Nothing;
   "twinlens/traceProgress": TraceProgress;
   "twinlens/traceOutput": TraceOutput;
 }

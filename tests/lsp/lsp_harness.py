@@ -107,7 +107,7 @@ async def editor(
     try:
         yield opened
     finally:
-        if client._server.returncode is None:
+        if not client._server.stdin.is_closing():
             await client.shutdown_session()
         await client.stop()
 

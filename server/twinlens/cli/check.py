@@ -53,10 +53,15 @@ def check(
             sys.stdout.write(f"{placed.path}:{placed.line}:{placed.column}: {placed.finding.code} {placed.message}\n")
     for sentence in run.unreadable:
         sys.stderr.write(f"{sentence}\n")
-    count = len(run.findings)
-    sys.stderr.write(f"{count} finding{'' if count == 1 else 's'} in {run.files} files, {run.seconds:.1f} s\n")
+    sys.stderr.write(
+        f"{_counted(len(run.findings), 'finding')} in {_counted(run.files, 'file')}, {run.seconds:.1f} s\n"
+    )
     if run.findings:
         raise SystemExit(FINDINGS_EXIT)
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -46,15 +47,35 @@ def detect(
         str | None,
         typer.Option("--before", metavar="YYYY-MM-DD", help="Leave out models that are known to be newer."),
     ] = None,
+    hub_dataset: Annotated[
+        str | None, typer.Option("--hub-dataset", metavar="ORG/NAME", help="Pull the index from this dataset first.")
+    ] = None,
+    push_new_index: Annotated[
+        bool, typer.Option("--push-new-index", help="Upload the index to --hub-dataset in place of pulling it.")
+    ] = False,
+    device: Annotated[
+        str | None,
+        typer.Option("--devices", help="Where to embed: cuda:0,cuda:1 or cpu,cpu shares the work among them."),
+    ] = None,
 ) -> None:
     """Name the library definitions that resemble those of a modeling file, by embedding and by shared identifiers."""
-    if not modeling_file and not build:
+    if not (modeling_file or build or hub_dataset or push_new_index):
         raise UserError("name a file with --modeling-file, or use --build to build the index")
     limit = _date(before)
     files = _modeling_files(modeling_file or [])
     searched = _library(files, library or [])
     queries = [(path, _query(path, searched)) for path in files]
-    searcher = _searcher(searched, index, embedder, build)
+    folder = _index_folder(searched, index, embedder)
+    with _sentences(folder, embedder):
+        if hub_dataset and not push_new_index:
+            _pull(hub_dataset, folder)
+        devices = tuple(filter(None, (device or "").split(",")))
+        found = _current_index(searched, folder, embedder, build, devices)
+        if push_new_index:
+            _push(hub_dataset, folder)
+        if not files:
+            return
+        searcher = _searcher(searched, folder, found)
     results = {
         f"{_short_name(path, files)}::{definition.name}": answer
         for path, query in queries
@@ -118,44 +139,68 @@ def _library(near: Sequence[Path], folders: Sequence[Path]) -> Library:
     return found
 
 
-def _searcher(library: Library, folder: Path | None, embedder: str | None, afresh: bool) -> Searcher:
+def _index_folder(library: Library, folder: Path | None, embedder: str | None) -> Path:
     from platformdirs import user_cache_path
 
-    from twinlens.similarity.contents import IndexDamagedError
-    from twinlens.similarity.embedder import open_embedder
     from twinlens.similarity.embedder_names import DEFAULT
-    from twinlens.similarity.search import Searcher
     from twinlens.similarity.service import index_folder
 
-    name = embedder or DEFAULT
-    folder = folder or index_folder(user_cache_path("twinlens"), library, name)
+    return folder or index_folder(user_cache_path("twinlens"), library, embedder or DEFAULT)
+
+
+@contextmanager
+def _sentences(folder: Path, embedder: str | None) -> Generator[None]:
+    """What can go wrong with an index, each as one sentence."""
+    from twinlens.similarity.contents import IndexDamagedError
+    from twinlens.similarity.hub import HubError
+
     try:
-        found = _current_index(library, folder, name, afresh)
-        return Searcher(found, library.roots, open_embedder(found.embedder, folder))
-    except IndexDamagedError as error:
+        yield
+    except (IndexDamagedError, HubError, ValueError) as error:
         raise UserError(str(error)) from error
     except OSError as error:
         where = error.filename or folder
         raise UserError(f"{where}: {error.strerror or error}; name another folder with --index") from error
     except ImportError as error:
-        raise UserError(
-            f"the embedder {name!r} needs sentence-transformers: pip install sentence-transformers"
-        ) from error
-    except ValueError as error:
-        raise UserError(str(error)) from error
+        missing = (error.name or "sentence_transformers").partition(".")[0].replace("_", "-")
+        what = f"the embedder {embedder}" if embedder else "this index"
+        raise UserError(f"{what} needs {missing}: pip install {missing}") from error
 
 
-def _current_index(library: Library, folder: Path, embedder: str, afresh: bool) -> Index:
-    """The index in `folder`, built or brought up to date first; one that was published without a manifest as it is."""
+def _searcher(library: Library, folder: Path, found: Index) -> Searcher:
+    from twinlens.similarity.embedder import open_embedder
+    from twinlens.similarity.search import Searcher
+
+    return Searcher(found, library.roots, open_embedder(found.embedder, folder))
+
+
+def _pull(dataset: str, folder: Path) -> None:
+    from twinlens.similarity.hub import pull
+
+    pulled = pull(dataset, folder)
+    sys.stderr.write(f"{len(pulled.entries):,} definitions were pulled from {dataset} into {folder}\n")
+
+
+def _push(dataset: str | None, folder: Path) -> None:
+    from twinlens.similarity.hub import DEFAULT_DATASET, push
+
+    push(dataset or DEFAULT_DATASET, folder)
+    sys.stderr.write(f"the index in {folder} was pushed to {dataset or DEFAULT_DATASET}\n")
+
+
+def _current_index(library: Library, folder: Path, embedder: str | None, afresh: bool, devices: Sequence[str]) -> Index:
+    """The index in `folder`, built or brought up to date first; one that was published without hashes as it is."""
     from twinlens.similarity import index as on_disk
     from twinlens.similarity.build import build_index, is_current
+    from twinlens.similarity.embedder_names import DEFAULT
 
+    name = embedder or DEFAULT
     if not afresh and on_disk.exists(folder):
         found = on_disk.load(folder)
-        if not found.digests or is_current(found, library, embedder):
+        if not found.digests or is_current(found, library, name):
             return found
     with build_progress() as on_progress:
-        built = build_index(library, folder, embedder, on_progress, afresh=afresh)
+        built = build_index(library, folder, name, on_progress, devices, afresh)
     for problem in built.problems:
         sys.stderr.write(f"{problem}\n")
     sys.stderr.write(f"{len(built.index.entries):,} definitions of {library.label} are in {folder}\n")

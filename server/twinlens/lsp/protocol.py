@@ -303,12 +303,114 @@ class PatchMatchesResult:
     classes: list[PatchedClass]
 
 
+SkipState = Literal[
+    "runs", "conditional", "gated", "skipped", "disabled", "shadowed", "empty", "vacuous", "phantom", "mixed"
+]
+
+
+@attrs.frozen
+class SkipPlacesParams:
+    """Asks where it is decided that a test (in all models), or the tests of a class of the document, don't run."""
+
+    uri: str
+    test: str | None
+    class_name: str | None
+
+
+@attrs.frozen
+class SkipPlace:
+    """A line, counted from 1, that keeps a test of a class from running. `path` is absolute."""
+
+    path: str
+    line: int
+    model: str
+    class_name: str
+    test: str
+    state: SkipState
+    reason: str
+
+
+@attrs.frozen
+class SkipPlacesResult:
+    """The places, each once."""
+
+    places: list[SkipPlace]
+
+
+@attrs.frozen
+class SkipStateCount:
+    """How many models are in one state."""
+
+    state: SkipState
+    models: int
+
+
+@attrs.frozen
+class SkippedTest:
+    """A common test: `skipped` of the `models` that inherit it don't run it, `mixed` more only in some classes."""
+
+    name: str
+    origin: str
+    path: str
+    line: int
+    skipped: int
+    mixed: int
+    models: int
+    states: list[SkipStateCount]
+
+
+@attrs.frozen
+class SkippedTestsResult:
+    """The common tests of the workspace's checkout, the least run first. `note` says why there are none."""
+
+    note: str | None
+    tests: list[SkippedTest]
+
+
+@attrs.frozen
+class SkippingModelsParams:
+    """Asks what becomes of a common test in each model."""
+
+    test: str
+
+
+@attrs.frozen
+class SkippingClass:
+    """A class that inherits the test, with the line, counted from 1, that decides. `path` is absolute."""
+
+    name: str
+    path: str
+    line: int
+    state: SkipState
+    reason: str
+
+
+@attrs.frozen
+class SkippingModel:
+    """A model with the classes that inherit the test."""
+
+    model: str
+    state: SkipState
+    classes: list[SkippingClass]
+
+
+@attrs.frozen
+class SkippingModelsResult:
+    """The models that inherit the test, by name."""
+
+    models: list[SkippingModel]
+
+
 SIMILAR_CLASSES = "twinlens/similarClasses"
 SIMILAR_IN_FILE = "twinlens/similarInFile"
 CLASS_TEXT = "twinlens/classText"
 INHERIT = "twinlens/inherit"
 REBUILD_INDEX = "twinlens/rebuildIndex"
 INDEX_STATUS = "twinlens/indexStatus"
+SKIP_PLACES = "twinlens/skipPlaces"
+SKIPPED_TESTS = "twinlens/skippedTests"
+SKIPPING_MODELS = "twinlens/skippingModels"
+SKIPS_CHANGED = "twinlens/skipsChanged"
 TRACE = "twinlens/trace"
 TRACES = "twinlens/traces"
 RECIPES = "twinlens/recipes"
@@ -323,6 +425,9 @@ REQUESTS: dict[str, tuple[type[attrs.AttrsInstance], type[attrs.AttrsInstance]]]
     CLASS_TEXT: (ClassTextParams, ClassTextResult),
     INHERIT: (InheritParams, InheritResult),
     REBUILD_INDEX: (Nothing, Nothing),
+    SKIP_PLACES: (SkipPlacesParams, SkipPlacesResult),
+    SKIPPED_TESTS: (Nothing, SkippedTestsResult),
+    SKIPPING_MODELS: (SkippingModelsParams, SkippingModelsResult),
     TRACE: (TraceParams, TraceResult),
     TRACES: (Nothing, TraceList),
     RECIPES: (RecipesParams, RecipeList),
@@ -332,6 +437,7 @@ REQUESTS: dict[str, tuple[type[attrs.AttrsInstance], type[attrs.AttrsInstance]]]
 
 NOTIFICATIONS: dict[str, type[attrs.AttrsInstance]] = {
     INDEX_STATUS: IndexStatus,
+    SKIPS_CHANGED: Nothing,
     TRACE_PROGRESS: TraceProgress,
     TRACE_OUTPUT: TraceOutput,
 }

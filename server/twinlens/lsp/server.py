@@ -16,10 +16,11 @@ from pygls.uris import to_fs_path
 
 from twinlens import __version__
 from twinlens.lsp import configuration
+from twinlens.lsp.checkouts import Checkouts
 from twinlens.lsp.contributions import Contributions, answers
 from twinlens.lsp.documents import Documents
 from twinlens.lsp.editor import Editor
-from twinlens.lsp.features import checks, lookalikes, mlinter, similarity, traces
+from twinlens.lsp.features import checks, lookalikes, mlinter, similarity, skips, traces
 from twinlens.lsp.handlers import join_contributions
 from twinlens.lsp.jsonrpc import TwinlensProtocol
 from twinlens.lsp.library_index import LibraryIndex
@@ -37,7 +38,7 @@ class Feature(Protocol):
         """Adds the feature's contributors and requests."""
 
 
-FEATURES: tuple[Feature, ...] = (similarity, lookalikes, traces, checks, mlinter)
+FEATURES: tuple[Feature, ...] = (similarity, lookalikes, traces, checks, mlinter, skips)
 
 
 class TwinlensServer(LanguageServer):
@@ -63,11 +64,13 @@ def create_server(features: Sequence[Feature] = FEATURES) -> TwinlensServer:
     """A server with `features`, not yet connected."""
     server = TwinlensServer()
     session, settings = Live(InitializationOptions()), Live(Settings())
+    documents = Documents(lambda: server.workspace)
     services = Services(
         session=session,
         settings=settings,
-        documents=Documents(lambda: server.workspace),
+        documents=documents,
         index=LibraryIndex(session, settings, lambda: _folders(server)),
+        checkouts=Checkouts(session, documents, lambda: _folders(server)),
         editor=Editor(server),
         contribute=Contributions(),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from twinlens.lsp.checkouts import Checkouts
 from twinlens.lsp.contributions import Contributions
 from twinlens.lsp.documents import Documents
 from twinlens.lsp.editor import Editor
@@ -23,5 +24,6 @@ class Services:
     settings: Live[Settings]
     documents: Documents
     index: LibraryIndex
+    checkouts: Checkouts
     editor: Editor
     contribute: Contributions

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from twinlens.similarity.flags import DEFAULT_THRESHOLD
+from twinlens.skips.lints.run import RARE
 
 SECTION = "twinlens"
 
@@ -29,6 +30,13 @@ class SimilarClassesSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class SkipsSettings:
+    """The most models that skip a test for each of these skips to be flagged as rare."""
+
+    rare: int = RARE
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """One field a setting: `twinlens.library` is `library`; a nested section is a dataclass of its own."""
 
@@ -36,6 +44,7 @@ class Settings:
     embedder: str = ""
     similar_classes: SimilarClassesSettings = SimilarClassesSettings()
     mlinter: bool = True
+    skips: SkipsSettings = SkipsSettings()
 
 
 class Live(Generic[T]):

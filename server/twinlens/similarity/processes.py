@@ -72,8 +72,13 @@ class LineProcess:
         try:
             self._process.stdin.write(line.encode())
             await self._process.stdin.drain()
-            return await reply
+            # Where the reading has ended before, nobody would ever answer.
+            await asyncio.wait([reply, self._reading], return_when=asyncio.FIRST_COMPLETED)
+            if not reply.done():
+                raise ProcessEndedError(self._ended())
+            return reply.result()
         except (BrokenPipeError, ConnectionResetError) as error:
+            await self._process.wait()
             await self._errors
             raise ProcessEndedError(self._ended()) from error
         finally:

@@ -58,18 +58,37 @@ class SetUp:
 Question = ValueOf | BoundTo | HelperThatMatters | NextAfter | SetUp
 
 
+class AnswerTable(dict[TestClass, Any]):
+    """By class: a value, or a `Binding`, or `None` where nothing is bound. What is missing is worked out."""
+
+    def __init__(self, answer: Callable[[TestClass], Any]) -> None:
+        super().__init__()
+        self._answer = answer
+
+    def __missing__(self, cls: TestClass) -> Any:
+        found = self[cls] = self._answer(cls)
+        return found
+
+
 class Answers:
     """The answers of every class, attribute values worked out once for each class."""
 
     def __init__(self, modules: Modules, set_up: Callable[[TestClass], Outcome | None]) -> None:
         self._modules = modules
         self._set_up = set_up
+        self._tables: dict[Question, AnswerTable] = {}
         self._values: dict[tuple[TestClass, str], Hashable] = {}
         self._helpers: dict[tuple[TestClass, Binding, bool], bool] = {}
         self._told: dict[tuple[TestClass, str], tuple[str, str, int]] = {}
 
-    def to(self, question: Question, cls: TestClass) -> Any:
-        """A class's answer: a value, or a `Binding`, or `None` where nothing is bound."""
+    def to(self, question: Question) -> AnswerTable:
+        """The answers of all classes to one question, each worked out when it is looked up."""
+        table = self._tables.get(question)
+        if table is None:
+            table = self._tables[question] = AnswerTable(lambda cls: self._answer(question, cls))
+        return table
+
+    def _answer(self, question: Question, cls: TestClass) -> Any:
         match question:
             case ValueOf(name=name):
                 return self.value(cls, name)
@@ -202,7 +221,7 @@ class Reader:
 
     def _ask(self, question: Question) -> Any:
         if question not in self.trail:
-            self.trail[question] = self._answers.to(question, self._cls)
+            self.trail[question] = self._answers.to(question)[self._cls]
         return self.trail[question]
 
 

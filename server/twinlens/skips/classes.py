@@ -30,15 +30,11 @@ class Binding:
     member: Function | Value
     kind: BindingKind
     expansion: Expansion | None = None
+    runnable: bool = field(init=False)
+    """Whether a runner that looks for callables under test names finds one here."""
 
-    @property
-    def runnable(self) -> bool:
-        """Whether a runner that looks for callables under test names finds one here."""
-        if isinstance(self.member, Value):
-            return not _is_plainly_no_callable(self.member.expression)
-        if self.kind == "expanded":
-            return self.expansion is not None and self.expansion.phantom
-        return self.member.role != "property"
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "runnable", _is_runnable(self))
 
 
 @dataclass(slots=True, eq=False)
@@ -53,6 +49,8 @@ class TestClass:
     own: dict[str, Binding] = field(default_factory=dict)
     bindings: dict[str, Binding] = field(default_factory=dict)
     set_on_instance: frozenset[str] = frozenset()
+    expanded: frozenset[str] = frozenset()
+    """The names of tests that this class, or one that it inherits from, parameterises."""
 
     @property
     def key(self) -> str:
@@ -132,6 +130,8 @@ class Classes:
         cls.mro = (cls, *self._merged(cls, bases))
         cls.set_on_instance = frozenset(name for ancestor in cls.mro for name in ancestor.facts.set_on_instance)
         cls.own.update(self._own(cls))
+        expanded = (name for name, binding in cls.own.items() if binding.kind == "expanded")
+        cls.expanded = frozenset().union(expanded, *(base.expanded for base in bases))
         cls.bindings = {name: binding for ancestor in reversed(cls.mro) for name, binding in ancestor.own.items()}
         if any(ancestor.facts.copies_tests for ancestor in cls.mro[1:]):
             cls.own.update(
@@ -192,12 +192,22 @@ class Classes:
 
 def variants_of(cls: TestClass, test: str) -> Mapping[str, Binding]:
     """The variants of a parameterised test that a class ends up with, whichever ancestor made them."""
+    if test not in cls.expanded:
+        return {}
     names: dict[str, None] = {}
     for ancestor in reversed(cls.mro):
         binding = ancestor.own.get(test)
         if binding is not None and binding.owner is ancestor and binding.expansion is not None:
             names |= dict.fromkeys(binding.expansion.names)
     return {name: cls.bindings[name] for name in names if name in cls.bindings}
+
+
+def _is_runnable(binding: Binding) -> bool:
+    if isinstance(binding.member, Value):
+        return not _is_plainly_no_callable(binding.member.expression)
+    if binding.kind == "expanded":
+        return binding.expansion is not None and binding.expansion.phantom
+    return binding.member.role != "property"
 
 
 def _is_plainly_no_callable(expression: str) -> bool:

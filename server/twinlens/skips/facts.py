@@ -170,5 +170,7 @@ class File:
     deleted: tuple[str, ...] = ()
     reads: frozenset[str] = frozenset()
     """Attribute names that are read from a test case anywhere in the file."""
+    ignored: tuple[tuple[int, str], ...] = ()
+    """Lines with a comment that silences a lint, with its code."""
     error: str = ""
     error_line: int = 0

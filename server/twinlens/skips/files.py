@@ -36,7 +36,7 @@ class Files:
         if path not in self._facts:
             content = self._content(path)
             self._digests[path] = _digest(content)
-            self._facts[path] = None if content is None else self._facts_of(content, self._digests[path])
+            self._facts[path] = None if content is None else self._facts_of(path, content)
         return self._facts[path]
 
     def digest(self, path: str) -> str:
@@ -56,24 +56,29 @@ class Files:
             self._edited.pop(path, None)
         else:
             self._edited[path] = text
-        self.forget(path)
-        after = self.facts(path)
+        changed = self.reread(path)
+        after = self._facts[path]
         if text is not None and after is not None and after.error and before is not None:
             self._facts[path] = before
             return False
-        return before != after
+        return changed
 
-    def forget(self, path: str) -> None:
-        """Read a file anew when it is next asked for."""
-        self._facts.pop(path, None)
+    def reread(self, path: str) -> bool:
+        """Read a file anew, as far as anybody asked for it; tells if a fact changed."""
         self._digests.pop(path, None)
+        if path not in self._facts and path not in self._edited:
+            return False
+        before = self._facts.pop(path, None)
+        return before != self.facts(path)
 
-    def _facts_of(self, content: bytes, digest: str) -> File:
-        known = self._memory.recall(digest) if self._memory is not None else None
+    def _facts_of(self, path: str, content: bytes) -> File:
+        if self._memory is None or path in self._edited:
+            return parse(content)
+        digest = self._digests[path]
+        known = self._memory.recall(digest)
         if known is None:
             known = parse(content)
-            if self._memory is not None:
-                self._memory.keep(digest, known)
+            self._memory.keep(digest, known)
         return known
 
     def _content(self, path: str) -> bytes | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from twinlens.skips.answers import Answers, Question, Reader
+from twinlens.skips.answers import Answers, AnswerTable, Reader
 from twinlens.skips.assigned import assigned_test, marks_in
 from twinlens.skips.classes import Binding, Classes, TestClass, variants_of
 from twinlens.skips.facts import Decorator, Function, Value
@@ -28,8 +28,8 @@ _STATE_OF_EFFECT = {"skip": State.SKIPPED, "conditional": State.CONDITIONAL, "ga
 class _Asked:
     """A node of the memory of one method: the question that comes next, and where each answer leads."""
 
-    question: Question
-    answers: dict[Any, _Asked | Decision] = field(default_factory=dict)
+    of: AnswerTable
+    leads_to: dict[Any, _Asked | Decision] = field(default_factory=dict)
 
 
 class Judge:
@@ -42,22 +42,31 @@ class Judge:
         self._of_class: dict[TestClass, Outcome | None] = {}
         self._of_set_up: dict[TestClass, Outcome | None] = {}
 
-    def outcome(self, cls: TestClass, test: str) -> Outcome | None:
-        """What becomes of a test in a class; `None` where the class has no such test."""
-        binding = cls.bindings.get(test)
-        if binding is None:
-            return None
-        variants = variants_of(cls, test)
-        if not variants:
-            return self._of_binding(cls, binding)
-        own = self._of_binding(cls, binding) if binding.runnable else None
-        return combined(own, tuple((name, self._of_binding(cls, variant)) for name, variant in variants.items()))
+    def outcomes(self, cls: TestClass, tests: Iterable[str]) -> dict[str, Outcome]:
+        """What becomes of those of the tests that a class has."""
+        above = self._class_level(cls)
+        bindings, expanded = cls.bindings, cls.expanded
+        found: dict[str, Outcome] = {}
+        for test in tests:
+            binding = bindings.get(test)
+            if binding is not None:
+                decide = self._of_parameterised if test in expanded else self._of_binding
+                found[test] = decide(cls, binding, above)
+        return found
 
-    def _of_binding(self, cls: TestClass, binding: Binding) -> Outcome:
+    def _of_parameterised(self, cls: TestClass, binding: Binding, above: Outcome | None) -> Outcome:
+        variants = variants_of(cls, binding.name)
+        if not variants:
+            return self._of_binding(cls, binding, above)
+        own = self._of_binding(cls, binding, above) if binding.runnable else None
+        told = ((name, self._of_binding(cls, variant, above)) for name, variant in variants.items())
+        return combined(own, tuple(told))
+
+    def _of_binding(self, cls: TestClass, binding: Binding, above: Outcome | None) -> Outcome:
         if not binding.runnable and binding.kind != "expanded":
             return _shadowed(binding)
-        outcome = self._settled(cls, self._remembered(cls, binding))
-        above = self._class_level(cls)
+        decision = self._remembered(cls, binding)
+        outcome = decision if type(decision) is Outcome else self._settled(cls, decision)
         if above is None or (above.state in MAY_RUN and outcome.state not in MAY_RUN):
             return outcome
         return above
@@ -73,7 +82,7 @@ class Judge:
     def _remembered(self, cls: TestClass, binding: Binding) -> Decision:
         node = self._memory.get(binding)
         while isinstance(node, _Asked):
-            node = node.answers.get(self._answers.to(node.question, cls))
+            node = node.leads_to.get(node.of[cls])
         if node is not None:
             return node
         reader = Reader(self._answers, cls)
@@ -88,13 +97,13 @@ class Judge:
             return
         node = self._memory.get(binding)
         if not isinstance(node, _Asked):
-            node = self._memory[binding] = _Asked(trail[0][0])
+            node = self._memory[binding] = _Asked(self._answers.to(trail[0][0]))
         for (_, answer), (question, _) in pairwise(trail):
-            inner = node.answers.get(answer)
+            inner = node.leads_to.get(answer)
             if not isinstance(inner, _Asked):
-                inner = node.answers[answer] = _Asked(question)
+                inner = node.leads_to[answer] = _Asked(self._answers.to(question))
             node = inner
-        node.answers[trail[-1][1]] = decision
+        node.leads_to[trail[-1][1]] = decision
 
     def _decide(self, reader: Reader, binding: Binding) -> Decision:
         if isinstance(binding.member, Value):

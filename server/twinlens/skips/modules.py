@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -62,6 +62,15 @@ class Modules:
         if key not in self._found:
             self._found[key] = self._find(module, name, frozenset())
         return self._found[key]
+
+    def imported_paths(self, module: Module) -> frozenset[str]:
+        """The files that a module's relative imports, and those of `tests`, may name; whether they exist or not."""
+        return frozenset(
+            candidate
+            for imported in module.imports.values()
+            if imported.level or imported.module.partition(".")[0] == "tests"
+            for candidate in _candidates(module.path, imported)
+        )
 
     def value(self, module: Module, name: str) -> Any:
         """The value of a module's constant, `UNKNOWN` where source does not tell it."""
@@ -129,6 +138,14 @@ class ModuleScope:
 
     def attribute(self, name: str) -> Any:  # noqa: ARG002 - a module has no test case to ask
         return UNKNOWN
+
+
+def _candidates(path: str, imported: Import) -> Iterator[str]:
+    """What an import may name: a file, or one inside the package that it names."""
+    dotted = ".".join(filter(None, (imported.module, imported.attribute)))
+    for base in _import_roots(path, imported.level):
+        for name in (imported.module, dotted):
+            yield f"{base}{name.replace('.', '/')}.py"
 
 
 def _import_roots(path: str, level: int) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from twinlens.skips.facts import Class, Decorator, Deleted, File, Function, Func
 _READ_FROM_A_TEST_CASE = re.compile(
     r"""\b(?:self|cls|parent|testcase|test_case|tester|model_tester|__class__)(?=\.([A-Za-z_]\w*))|attr\(\s*[\w.]+\s*,\s*["']([A-Za-z_]\w*)["']"""
 )
+_IGNORED = re.compile(r"#\s*twinlens:\s*ignore\[([\w\s,-]+)\]")
 _SKIPPING = re.compile(r"(?:^|\.)(?:skip|skipIf|skipUnless|skipif)$")
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _Statement = TypeVar("_Statement", bound=ast.stmt)
@@ -39,7 +40,14 @@ def parse(content: bytes) -> File:
         imports=tuple(_imports(found.imports)),
         deleted=tuple(name for name, _ in found.of_kind(ast.Delete)),
         reads=reads,
+        ignored=tuple(_ignored(source)),
     )
+
+
+def _ignored(source: str) -> Iterator[tuple[int, str]]:
+    for found in _IGNORED.finditer(source):
+        line = source.count("\n", 0, found.start()) + 1
+        yield from ((line, code.strip()) for code in found.group(1).split(","))
 
 
 @dataclass(slots=True)

@@ -5,21 +5,25 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, Literal
 
 from twinlens.skips.collector import collector_paused
 from twinlens.skips.results import CommonTest, ModelClass, Scan
 from twinlens.skips.states import Outcome
 
-MIXED = "mixed"
+AnswerState = Literal[
+    "runs", "conditional", "gated", "skipped", "disabled", "shadowed", "empty", "vacuous", "phantom", "mixed"
+]
+"""A state's value, or `mixed` where only some of a model's classes run the test."""
+MIXED: Final = "mixed"
 
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswer:
-    """One model's answer for one test: a state's name, or `mixed` where only some of its classes run the test."""
+    """One model's answer for one test."""
 
     model: str
-    state: str
+    state: AnswerState
     runs: bool
     classes: tuple[tuple[ModelClass, Outcome], ...]
 
@@ -57,7 +61,7 @@ class TestAnswer:
 
 def answer_for(scan: Scan, test: CommonTest) -> TestAnswer:
     """What a scan says of one common test."""
-    by_model = scan.by_test[test.name]
+    by_model = scan.of_test(test.name)
     answers = tuple(_model_answer(model, test.name, by_model[model]) for model in sorted(by_model))
     return TestAnswer(test, answers, tuple(model for model in scan.models if model not in by_model))
 

@@ -55,15 +55,17 @@ class Scan:
     tests: Mapping[str, CommonTest]
     classes: tuple[ModelClass, ...]
     notices: tuple[Notice, ...]
-    by_test: Mapping[str, Mapping[str, tuple[ModelClass, ...]]] = field(init=False)
-    """Test, then model: the classes of the model that inherit the test."""
+    _by_test: dict[str, dict[str, tuple[ModelClass, ...]]] = field(default_factory=dict, init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        by_test: dict[str, dict[str, tuple[ModelClass, ...]]] = {name: {} for name in self.tests}
-        for cls in self.classes:
-            for test in cls.outcomes:
-                by_test[test][cls.model] = (*by_test[test].get(cls.model, ()), cls)
-        object.__setattr__(self, "by_test", by_test)
+    def of_test(self, test: str) -> Mapping[str, tuple[ModelClass, ...]]:
+        """By model: its classes that inherit a test."""
+        known = self._by_test.get(test)
+        if known is None:
+            known = self._by_test[test] = {}
+            for cls in self.classes:
+                if test in cls.outcomes:
+                    known[cls.model] = (*known.get(cls.model, ()), cls)
+        return known
 
 
 def model_of(path: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -21,15 +21,24 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class LinkedFile:
+    """One model test file's part of a scan."""
+
+    classes: tuple[ModelClass, ...]
+    reached: frozenset[str]
+    """The keys of its collected classes and of all that they inherit from."""
+    stands_on: frozenset[str]
+    """The other model test files that it imports from."""
+    notices: tuple[Notice, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Linked:
-    """A scan together with the resolved classes behind it, for what asks further questions of them."""
+    """A scan with what it was made of: `relink` takes up an edit, the lints ask further questions of the classes."""
 
     scan: Scan
     classes: Classes
-    judge: Judge
-    mixins: tuple[TestClass, ...]
-    collected: Mapping[str, tuple[TestClass, ...]]
-    """The collected test classes of each model test file."""
+    files: Mapping[str, LinkedFile]
 
 
 def scan(files: Files, progress: Progress | None = None) -> Linked:
@@ -45,46 +54,102 @@ def scan(files: Files, progress: Progress | None = None) -> Linked:
             files.facts(path)
             if progress is not None:
                 progress(index, len(paths))
-        return link(files, paths)
+    return link(files, paths)
 
 
-def link(files: Files, paths: Iterable[str]) -> Linked:
+def link(files: Files, paths: Collection[str]) -> Linked:
     """Decide every common test of every model class, from the facts of the files."""
-    paths = tuple(paths)
-    modules = Modules(files.facts)
-    effects = Effects(modules)
-    classes = Classes(modules, effects)
-    judge = Judge(classes)
-    mixins = tuple(_mixins(classes))
-    tests = {test.name: test for mixin in mixins for test in _tests_of(mixin)}
-    model_classes: list[ModelClass] = []
-    collected: dict[str, tuple[TestClass, ...]] = {}
-    notices: list[Notice] = []
-    for path in paths:
-        module = modules.module(path)
+    with collector_paused():
+        linker = _Linker(files, paths)
+        return linker.linked({path: linker.file(path) for path in paths})
+
+
+def relink(before: Linked, files: Files, changed: Collection[str]) -> Linked:
+    """The scan after the facts of some files changed.
+
+    Where only model test files changed, those and the ones that stand on them are decided anew. Whatever else changed
+    may matter to every class.
+    """
+    paths = before.scan.files
+    if any(path not in before.files for path in changed):
+        return link(files, paths)
+    with collector_paused():
+        linker = _Linker(files, paths)
+        anew = {path: linker.file(path) for path in paths if path in changed or _stands_on(path, changed, before)}
+        return linker.linked({**before.files, **anew})
+
+
+def _stands_on(path: str, changed: Collection[str], linked: Linked) -> bool:
+    seen: set[str] = set()
+    waiting = [path]
+    while waiting:
+        below = linked.files[waiting.pop()].stands_on - seen
+        if not below.isdisjoint(changed):
+            return True
+        seen |= below
+        waiting.extend(below)
+    return False
+
+
+class _Linker:
+    """Resolves and decides the classes of test files, one after another, over the same common mixins."""
+
+    def __init__(self, files: Files, paths: Collection[str]) -> None:
+        self._files = files
+        self._paths = tuple(paths)
+        self._known = frozenset(paths)
+        self._modules = Modules(files.facts)
+        self._classes = Classes(self._modules, Effects(self._modules))
+        self._judge = Judge(self._classes)
+        self._mixins = tuple(_mixins(self._classes))
+        self._tests = {test.name: test for mixin in self._mixins for test in _tests_of(mixin)}
+        self._common_notices = tuple(self._of_common_files())
+
+    def file(self, path: str) -> LinkedFile:
+        """One model test file, decided."""
+        module = self._modules.module(path)
         if module is None:
-            continue
-        notices.extend(_parse_notice(path, module.file))
-        named = tuple(classes.collected(module))
-        collected[path] = tuple(cls for _, cls in named)
-        model_classes.extend(
-            made for name, cls in named if (made := _model_class(path, name, cls, mixins, tests, judge)) is not None
+            return LinkedFile((), frozenset(), frozenset(), ())
+        told = len(self._classes.notices)
+        collected = list(self._classes.collected(module))
+        made = (self._model_class(path, name, cls) for name, cls in collected)
+        return LinkedFile(
+            classes=tuple(model_class for model_class in made if model_class is not None),
+            reached=frozenset(ancestor.key for _, cls in collected for ancestor in cls.mro),
+            stands_on=self._modules.imported_paths(module) & self._known - {path},
+            notices=(*_parse_notice(path, module.file), *self._classes.notices[told:]),
         )
-    for path in COMMON_FILES:
-        module = modules.module(path)
-        if module is None:
-            notices.append(Notice(path, 1, "is not in this checkout; its common tests are left out"))
-        else:
-            notices.extend(_parse_notice(path, module.file))
-    found = Scan(
-        root=files.root,
-        models=tuple(sorted({model_of(path) for path in paths})),
-        files=paths,
-        tests=tests,
-        classes=tuple(model_classes),
-        notices=tuple(sorted({*notices, *classes.notices, *_shared_names(paths)})),
-    )
-    return Linked(found, classes, judge, mixins, collected)
+
+    def linked(self, files: Mapping[str, LinkedFile]) -> Linked:
+        """The whole scan, from the parts of all files."""
+        notices = {notice for file in files.values() for notice in file.notices}
+        found = Scan(
+            root=self._files.root,
+            models=tuple(sorted({model_of(path) for path in self._paths})),
+            files=self._paths,
+            tests=self._tests,
+            classes=tuple(cls for path in self._paths for cls in files[path].classes),
+            notices=tuple(sorted({*notices, *self._common_notices, *_shared_names(self._paths)})),
+        )
+        return Linked(found, self._classes, files)
+
+    def _model_class(self, path: str, name: str, cls: TestClass) -> ModelClass | None:
+        inherited = {mixin.facts.name for mixin in self._mixins if cls.inherits(mixin)}
+        if not inherited:
+            return None
+        tests = (test.name for test in self._tests.values() if test.mixin in inherited)
+        outcomes = self._judge.outcomes(cls, tests)
+        lines = (cls.facts.line, cls.facts.end_line) if cls.module.path == path else (1, 1)
+        return ModelClass(model_of(path), name, path, *lines, outcomes)
+
+    def _of_common_files(self) -> Iterator[Notice]:
+        for path in COMMON_FILES:
+            module = self._modules.module(path)
+            if module is None:
+                yield Notice(path, 1, "is not in this checkout; its common tests are left out")
+            else:
+                yield from _parse_notice(path, module.file)
+        yield from self._classes.notices
 
 
 def _mixins(classes: Classes) -> Iterator[TestClass]:
@@ -104,21 +169,6 @@ def _tests_of(mixin: TestClass) -> Iterator[CommonTest]:
         if isinstance(member, Function) and member.role == "method":
             path = mixin.module.path
             yield CommonTest(name, COMMON_FILES[path], path, member.line, mixin.facts.name)
-
-
-def _model_class(
-    path: str, name: str, cls: TestClass, mixins: tuple[TestClass, ...], tests: Mapping[str, CommonTest], judge: Judge
-) -> ModelClass | None:
-    inherited = {mixin.facts.name for mixin in mixins if cls.inherits(mixin)}
-    if not inherited:
-        return None
-    outcomes = {
-        test.name: outcome
-        for test in tests.values()
-        if test.mixin in inherited and (outcome := judge.outcome(cls, test.name)) is not None
-    }
-    lines = (cls.facts.line, cls.facts.end_line) if cls.module.path == path else (1, 1)
-    return ModelClass(model_of(path), name, path, *lines, outcomes)
 
 
 def _parse_notice(path: str, file: File) -> list[Notice]:

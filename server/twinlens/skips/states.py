@@ -53,6 +53,9 @@ class Outcome:
         return self.state in MAY_RUN
 
 
+_ORDER = {state: position for position, state in enumerate(State)}
+
+
 def combined(own: Outcome | None, variants: tuple[tuple[str, Outcome], ...]) -> Outcome:
     """One outcome for a parameterised test: what its variants agree on, or that of a variant that runs.
 
@@ -62,5 +65,5 @@ def combined(own: Outcome | None, variants: tuple[tuple[str, Outcome], ...]) -> 
     if own is not None and (own.state is State.PHANTOM or not any(outcome.state in MAY_RUN for outcome in told)):
         return replace(own, variants=variants)
     running = [outcome for outcome in told if outcome.state in MAY_RUN]
-    best = min(running or told, key=lambda outcome: list(State).index(outcome.state))
+    best = min(running or told, key=lambda outcome: _ORDER[outcome.state])
     return replace(best, variants=variants)

@@ -20,8 +20,8 @@ _LINTS = (
     Lint(
         "skip-overrides-nothing",
         "a skip that no test stands behind",
-        "The class inherits no test of that name, so the skip adds a test that never ran and takes none away. "
-        "Often the test was renamed, or the skip was copied from another model.",
+        "It adds a skipped test and takes none away. Often the test was renamed, the skip was copied from another "
+        "model, or the test is parameterised, so that its variants have names of their own.",
         serious=True,
     ),
     Lint(

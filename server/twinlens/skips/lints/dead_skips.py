@@ -45,7 +45,7 @@ def _of_nothing(cls: TestClass, function: Function) -> Finding:
     near = get_close_matches(function.name, inherited, n=1, cutoff=0.8)
     hint = f"; is {near[0]} meant?" if near else ""
     message = f"{cls.facts.name} inherits no {function.name}, so this skips nothing{hint}"
-    fix = removal(f"Remove the skip of {function.name}", function)
+    fix = removal(f"Remove the skip of {function.name}", cls.facts, function)
     return at_member("skip-overrides-nothing", cls.module.path, function, message, fix)
 
 
@@ -65,7 +65,7 @@ def _of_variant(cls: TestClass, function: Function) -> Finding | None:
     near = get_close_matches(function.name, list(variants_of(cls, test)), n=1, cutoff=0.5)
     hint = f"; is {near[0]} meant?" if near else ""
     message = f"{test} has no variant {function.name}, so this skips nothing{hint}"
-    fix = removal(f"Remove the skip of {function.name}", function)
+    fix = removal(f"Remove the skip of {function.name}", cls.facts, function)
     return at_member("stale-variant", cls.module.path, function, message, fix)
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from twinlens.skips.facts import Decorator, Function, Value
+from twinlens.skips.facts import Class, Decorator, Function, Value
 
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """An edit of whole lines, counted from 1: take them out, move them below another line, or add text to the last."""
+    """An edit of whole lines, counted from 1: take them out, move them below another line, or add text to the last.
+
+    `text` is what is appended, or what stays, indented as before, where the lines are taken out.
+    """
 
     title: str
     kind: Literal["remove", "move below", "append"]
@@ -44,7 +47,8 @@ def at_decorator(code: str, path: str, function: Function, decorator: Decorator,
     return Finding(path, decorator.line, column, len(decorator.name.encode()), code, message, fix)
 
 
-def removal(title: str, member: Function | Value) -> Fix:
-    """The edit that takes a function, with its decorators, or an assignment out."""
+def removal(title: str, cls: Class, member: Function | Value) -> Fix:
+    """The edit that takes a function, with its decorators, or an assignment out of a class."""
     first = member.first_line if isinstance(member, Function) else member.line
-    return Fix(title, "remove", first, member.end_line)
+    alone = len(cls.members) == 1 and not cls.lost
+    return Fix(title, "remove", first, member.end_line, text="pass" if alone else "")

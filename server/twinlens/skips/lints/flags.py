@@ -24,7 +24,9 @@ def dead_flags(cls: TestClass, modules: Modules) -> Iterator[Finding]:
         if name.startswith("__") or name in _READ_BY_RUNNERS or name in read or _hides_a_test(cls, name):
             continue
         message = f"no test of {cls.facts.name} reads {name}"
-        yield at_member("flag-nobody-reads", cls.module.path, member, message, removal(f"Remove {name}", member))
+        yield at_member(
+            "flag-nobody-reads", cls.module.path, member, message, removal(f"Remove {name}", cls.facts, member)
+        )
 
 
 def shadowed_tests(cls: TestClass) -> Iterator[Finding]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 from twinlens.skips.classes import Classes, TestClass
 from twinlens.skips.facts import Function, Skip
 from twinlens.skips.lints.finding import Finding, at_member
-from twinlens.skips.results import ModelClass
+from twinlens.skips.results import ModelClass, Scan
 from twinlens.skips.states import State
 
 _OTHERS_PER_SKIP = 5
@@ -16,12 +15,22 @@ _OTHERS_PER_SKIP = 5
 _TAKEN_AWAY = frozenset({State.SKIPPED, State.SHADOWED, State.EMPTY})
 
 
-@dataclass(frozen=True, slots=True)
 class Popularity:
-    """For each test, how many models inherit it, and which of them run it in no class."""
+    """For each test, how many models inherit it, and which of them run it in no class; worked out when it is asked."""
 
-    inheriting: Mapping[str, int]
-    skipping: Mapping[str, frozenset[str]]
+    def __init__(self, scan: Scan) -> None:
+        self._scan = scan
+        self._known: dict[str, tuple[int, frozenset[str]]] = {}
+
+    def of(self, test: str) -> tuple[int, frozenset[str]]:
+        """The number of models that inherit a test, and the models that don't run it."""
+        if test not in self._known:
+            models = self._scan.of_test(test)
+            skipping = frozenset(
+                model for model, classes in models.items() if not any(cls.outcomes[test].runs for cls in classes)
+            )
+            self._known[test] = (len(models), skipping)
+        return self._known[test]
 
 
 def empty_overrides(cls: TestClass, classes: Classes) -> Iterator[Finding]:
@@ -51,7 +60,7 @@ def rare_skips(cls: TestClass, answers: ModelClass, popularity: Popularity, most
         outcome = answers.outcomes.get(name)
         if binding.owner is not cls or outcome is None or outcome.state not in _TAKEN_AWAY or outcome.runs:
             continue
-        skipping, inheriting = popularity.skipping[name], popularity.inheriting[name]
+        inheriting, skipping = popularity.of(name)
         if answers.model not in skipping or len(skipping) > min(most, inheriting // _OTHERS_PER_SKIP):
             continue
         others = len(skipping) - 1

@@ -35,12 +35,14 @@ class Linter:
     def findings(self, path: str) -> list[Finding]:
         """The findings of one file, in the order of its lines; none for a file that the scan does not know."""
         module = self._classes.modules.module(path)
-        if module is None or not (path in COMMON_FILES or path in self._linked.collected):
+        if module is None or not (path in COMMON_FILES or path in self._linked.files):
             return []
-        found: list[Finding] = []
+        found: set[Finding] = set()
         for facts in module.file.classes:
-            found.extend(self._of_class(self._classes.resolve(module, facts), path))
-        return sorted(set(found), key=lambda finding: (finding.line, finding.column, finding.code))
+            found.update(self._of_class(self._classes.resolve(module, facts), path))
+        ignored = set(module.file.ignored)
+        told = [finding for finding in found if (finding.line, finding.code) not in ignored]
+        return sorted(told, key=lambda finding: (finding.line, finding.column, finding.code))
 
     def _of_class(self, cls: TestClass, path: str) -> Iterator[Finding]:
         yield from misplaced_decorators(cls)
@@ -48,7 +50,7 @@ class Linter:
         if path in COMMON_FILES:
             return
         yield from uncollected_tests(cls, self._reached, cls.module.file.reads)
-        if cls not in self._reached:
+        if cls.key not in self._reached:
             return
         yield from shadowed_tests(cls)
         yield from empty_overrides(cls, self._classes)
@@ -60,9 +62,8 @@ class Linter:
             yield from rare_skips(cls, answers, self._popularity, self._rare)
 
     @cached_property
-    def _reached(self) -> frozenset[TestClass]:
-        collected = (cls for classes in self._linked.collected.values() for cls in classes)
-        return frozenset(ancestor for cls in collected for ancestor in cls.mro)
+    def _reached(self) -> frozenset[str]:
+        return frozenset().union(*(file.reached for file in self._linked.files.values()))
 
     @cached_property
     def _answers(self) -> dict[str, ModelClass]:
@@ -70,15 +71,4 @@ class Linter:
 
     @cached_property
     def _popularity(self) -> Popularity:
-        by_test = self._linked.scan.by_test
-        return Popularity(
-            inheriting={test: len(models) for test, models in by_test.items()},
-            skipping={
-                test: frozenset(model for model, classes in models.items() if not _run_in_any(test, classes))
-                for test, models in by_test.items()
-            },
-        )
-
-
-def _run_in_any(test: str, classes: tuple[ModelClass, ...]) -> bool:
-    return any(cls.outcomes[test].runs for cls in classes)
+        return Popularity(self._linked.scan)

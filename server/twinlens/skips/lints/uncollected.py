@@ -12,8 +12,8 @@ from twinlens.skips.lints.finding import Finding, at_member
 _CODE = "test-never-collected"
 
 
-def uncollected_tests(cls: TestClass, reached: AbstractSet[TestClass], called: AbstractSet[str]) -> Iterator[Finding]:
-    """`test-never-collected` in one class; `reached` are the classes that some collected class is or inherits from."""
+def uncollected_tests(cls: TestClass, reached: AbstractSet[str], called: AbstractSet[str]) -> Iterator[Finding]:
+    """`test-never-collected` in one class; `reached` are the keys of the collected classes and of their bases."""
     path, name = cls.module.path, cls.facts.name
     deleted = {member.name for member in cls.facts.members if isinstance(member, Deleted)}
     for lost in cls.facts.lost:
@@ -23,7 +23,7 @@ def uncollected_tests(cls: TestClass, reached: AbstractSet[TestClass], called: A
         yield at_member(
             _CODE, path, nested, f"{nested.name} is nested inside a member of {name}; no runner looks there"
         )
-    if cls in reached:
+    if cls.key in reached:
         return
     for member in cls.facts.members:
         if isinstance(member, Function) and member.name.startswith("test") and member.name not in called:
