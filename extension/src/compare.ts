@@ -40,12 +40,19 @@ async function reopen(normalised: boolean): Promise<void> {
   if (tab === undefined || !(tab.input instanceof vscode.TabInputTextDiff) || tab.input.original.scheme !== SCHEME) {
     return;
   }
-  const [theirs, ours] = [tab.input.original, tab.input.modified].map((side) =>
-    sideUri({ ...sideOf(side), normalised }),
-  );
+  const before = tab.input;
+  const [theirs, ours] = [before.original, before.modified].map((side) => sideUri({ ...sideOf(side), normalised }));
   const title = tab.label.replace(/, names hidden$/, "") + (normalised ? ", names hidden" : "");
   await vscode.commands.executeCommand("vscode.diff", theirs, ours, title);
-  await vscode.window.tabGroups.close(tab);
+  // A comparison in preview has been replaced already.
+  const replaced = vscode.window.tabGroups.all.flatMap(({ tabs }) => tabs).find((open) => shows(open, before));
+  if (replaced !== undefined) {
+    await vscode.window.tabGroups.close(replaced);
+  }
+}
+
+function shows(tab: vscode.Tab, input: vscode.TabInputTextDiff): boolean {
+  return tab.input instanceof vscode.TabInputTextDiff && tab.input.original.toString() === input.original.toString();
 }
 
 function sideUri(side: Side): vscode.Uri {

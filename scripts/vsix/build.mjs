@@ -1,4 +1,4 @@
-import { cp, readFile, rename, rm } from "node:fs/promises";
+import { cp, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { UserError } from "../lib/errors.mjs";
 import { checkout } from "../lib/paths.mjs";
@@ -25,6 +25,16 @@ async function stage() {
     const path = pattern.replace(/\/\*\*$/, "");
     await cp(join(checkout, path), join(staging, path), { recursive: true, filter: isSource });
   }
+  const readme = join(staging, "README.md");
+  await writeFile(readme, withoutPictures(await readFile(readme, "utf8")));
+}
+
+/**
+ * VS Code shows a README's pictures only from a public address, and vsce refuses any other.
+ * @param {string} markdown
+ */
+function withoutPictures(markdown) {
+  return markdown.replace(/^!\[[^\]]*\]\((?!https:)[^)]*\)\n+/gm, "");
 }
 
 /**
