@@ -13,6 +13,7 @@ import { registerSimilarity } from "./similarity";
 import { registerSkippedTestsView } from "./skipped-tests-view";
 import { registerSkips } from "./skips";
 import { StatusItem } from "./status";
+import { registerTraces } from "./traces";
 
 let server: Server | undefined;
 
@@ -35,6 +36,7 @@ export function activate(context: vscode.ExtensionContext): void {
     registerSkips(theServer),
     registerSkippedTestsView(theServer),
     registerChecks(theServer),
+    registerTraces(theServer),
     vscode.commands.registerCommand("twinlens.restartServer", () => theServer.restart()),
     vscode.workspace.onDidGrantWorkspaceTrust(() => theServer.restart()),
     interpreters.onDidChange(() => theServer.restartIfInterpreterChanged()),

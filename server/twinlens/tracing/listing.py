@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -36,12 +37,20 @@ class Entry:
 
 def list_traces(roots: Iterable[Path]) -> list[Entry]:
     """The traces in `.twinlens/traces` of each root, the newest first."""
-    folders = [folder.parent for root in roots for folder in (root / TRACES_FOLDER).glob(f"*/{RECORD_FILE}")]
-    return sorted(map(describe_trace, folders), key=_age, reverse=True)
+    entries: list[Entry] = []
+    for root in roots:
+        for record in (root / TRACES_FOLDER).glob(f"*/{RECORD_FILE}"):
+            with suppress(FileNotFoundError):  # deleted or renamed while the list is made
+                entries.append(describe_trace(record.parent))
+    return sorted(entries, key=_age, reverse=True)
 
 
 def describe_trace(folder: Path) -> Entry:
-    """The trace in `folder`, described by the first and the last lines of its record."""
+    """The trace in `folder`, described by the first and the last lines of its record.
+
+    Raises:
+        FileNotFoundError: the folder is gone.
+    """
     size = sum(file.stat().st_size for file in _files(folder))
     summary = next(iter(sorted(folder.glob(f"*{SUMMARY_SUFFIX}"), key=lambda path: len(path.name))), None)
     try:

@@ -9,7 +9,6 @@ import importlib.util
 import os
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -63,25 +62,46 @@ def _run(job: Job, ready: Ready, report: Report) -> Outcome:
     recording = Recording(stats_only=job.stats_only, only=job.only, max_bytes=job.max_bytes, part=ready.part)
     try:
         seed_everything(prepared.seed)  # dropout and the like: as in any other run of the same seed
-        with record(prepared.model, folder, info, recording, on_progress=_throttled(report)):
+        with (
+            _Latest(report) as on_progress,
+            record(prepared.model, folder, info, recording, on_progress=on_progress),
+        ):
             prepared.model(*prepared.args, **prepared.kwargs)
     except Exception as error:  # noqa: BLE001  # whatever the model raises is what its user wants to see
         return Finished(str(folder), described(error), user_traceback(error))
     return Finished(str(folder))
 
 
-def _throttled(report: Report) -> Callable[[str, int], None]:
-    """Reports the module that runs, no oftener than a person can read."""
-    last = 0.0
+class _Latest:
+    """Reports the module that runs, no oftener than a person can read, and in the end always the last one."""
 
-    def on_progress(path: str, count: int) -> None:
-        nonlocal last
-        now = time.monotonic()
-        if now - last >= _SECONDS_BETWEEN_REPORTS:
-            last = now
-            report(Progress("running", path, count))
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._latest: Progress | None = None
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._follow, daemon=True)
 
-    return on_progress
+    def __enter__(self) -> Callable[[str, int], None]:
+        self._thread.start()
+        return self._set
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def _set(self, path: str, count: int) -> None:
+        self._latest = Progress("running", path, count)
+
+    def _follow(self) -> None:
+        reported: Progress | None = None
+        while True:
+            is_done = self._done.wait(_SECONDS_BETWEEN_REPORTS)
+            latest = self._latest
+            if latest is not None and latest is not reported:
+                self._report(latest)
+                reported = latest
+            if is_done:
+                return
 
 
 def own_standard_output() -> TextIO:

@@ -15,11 +15,13 @@ import sys
 import types
 from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from twinlens.tracing.errors import UsageError, UserCodeError
+from twinlens.tracing.folders import RECIPES_FOLDER
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,16 +96,25 @@ def _import_module(name: str) -> ModuleType:
 
 def import_file(file: Path) -> ModuleType:
     """The module of a Python file. Raises `UserCodeError` where importing does."""
-    root, name = _module_name(file)
-    if str(root) not in sys.path:
-        sys.path.insert(0, str(root))
+    file = file.resolve()
     try:
+        if file.parent.parts[-2:] == RECIPES_FOLDER.parts:
+            _prefer(file.parents[2])
+            return _import_by_path(file)
+        root, name = _module_name(file)
+        _prefer(root)
         module = importlib.import_module(name)
         if not _is_module_of(module, file):  # a module of this name from elsewhere was imported before
-            module = _import_under_own_name(file)
+            module = _import_by_path(file)
     except Exception as error:
         raise UserCodeError(f"importing {file.name}") from error
     return module
+
+
+def _prefer(folder: Path) -> None:
+    """Modules of `folder` can be imported, and come before others of their name."""
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
 
 
 def _is_module_of(module: ModuleType, file: Path) -> bool:
@@ -146,12 +157,19 @@ def _package_of_folder(folder: Path) -> str:
     return name
 
 
-def _import_under_own_name(file: Path) -> ModuleType:
-    name = f"{file.stem}_{abs(hash(file)):x}"
+def _import_by_path(file: Path) -> ModuleType:
+    """Under a name that is this path's alone: a recipe file is often named as the model that it is for."""
+    name = f"{file.stem}_{blake2b(str(file).encode(), digest_size=6).hexdigest()}"
+    if name in sys.modules:
+        return sys.modules[name]
     specification = importlib.util.spec_from_file_location(name, file)
     if specification is None or specification.loader is None:
         raise ImportError(f"{file} is no Python file")
     module = importlib.util.module_from_spec(specification)
     sys.modules[name] = module
-    specification.loader.exec_module(module)
+    try:
+        specification.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
     return module

@@ -81,6 +81,7 @@ class TraceWriter:
         self._stack: list[_Open] = []
         self._numbers: dict[str, int] = {}
         self._calls = 0
+        self._entered = 0
         self._forwards = 0
         self._forward_began: float | None = None
         self._inputs_hash = ""
@@ -108,7 +109,8 @@ class TraceWriter:
         cls = type(module)
         entered = self._push(path, cls.__name__)
         if self._on_progress is not None:
-            self._on_progress(path, self._calls)
+            self._on_progress(path, self._entered)
+        self._entered += 1
         with _plain_torch():
             self._enter(entered, cls.__name__, argument_leaves(_forward_names(cls), args, kwargs), is_function=False)
 

@@ -143,7 +143,7 @@ def test_the_process_of_the_editor_answers_in_frames(workspace):
         answered = frames(process)
         printed = process.stderr.read()
     assert answered[-1] == Finished(str(workspace / "out"))
-    assert Progress("running", "Noisy", 0) in answered
+    assert Progress("running", "Noisy.fc", 1) in answered
     assert "a print of the model" in printed
 
 

@@ -1,0 +1,164 @@
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import type { Locator } from "@playwright/test";
+import { type Editor, expect, test } from "./harness";
+
+const SAMPLE = "lumen/modeling_lumen.py";
+const TRACING = 60_000;
+const TROUBLE = `import time
+
+import torch
+import twinlens
+from torch import nn
+
+
+class SlowNet(nn.Module):
+    def forward(self, x):
+        print("the model prints")
+        time.sleep(120)
+
+
+class RaisingNet(nn.Module):
+    def forward(self, x):
+        raise ValueError("expected 3 channels, got 4")
+
+
+class UnknownNet(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+
+    def forward(self, hidden_states):
+        return hidden_states
+
+
+@twinlens.recipe(target="SlowNet")
+def slow():
+    return nn.Sequential(nn.Linear(4, 4), SlowNet()), torch.ones(1, 4)
+
+
+@twinlens.recipe(target="RaisingNet")
+def raising():
+    return nn.Sequential(nn.Linear(4, 4), RaisingNet()), torch.ones(1, 4)
+
+
+@twinlens.recipe()
+def unreadable():
+    return torch.load("weights-that-are-not-there.bin")
+`;
+
+test.use({ files: { ".twinlens/recipes/trouble.py": TROUBLE } });
+test.setTimeout(180_000);
+
+/** The lens *Trace forward* or *Trace with…* that stands right above a line. */
+async function lens(editor: Editor, title: string, inLine: string): Promise<Locator> {
+  const lenses = editor.codeLens(title).filter({ visible: true });
+  await expect(lenses.first()).toBeVisible({ timeout: 60_000 });
+  const line = await editor.line(inLine);
+  const top = (await line.boundingBox())?.y ?? 0;
+  const bottoms = await lenses.evaluateAll((all) => all.map((one) => one.getBoundingClientRect().bottom));
+  const above = bottoms.map((bottom, at) => ({ at, gap: top + 4 - bottom })).filter(({ gap }) => gap >= 0);
+  const [nearest] = above.sort((one, other) => one.gap - other.gap);
+  expect(nearest?.gap).toBeLessThan(20);
+  return lenses.nth(nearest?.at ?? 0);
+}
+
+function traceRows(editor: Editor): Locator {
+  return editor.page.locator(".pane").filter({ hasText: "Traces" }).locator(".monaco-list-row");
+}
+
+test("a lens traces the sample decoder, the trace is in the view, and its summary opens", async ({ editor }) => {
+  await editor.openFile(SAMPLE);
+  await editor.screenshot("traces-lenses");
+  await (await lens(editor, "Trace forward", "class LumenModel")).click();
+  await expect(editor.notification("Tracing LumenModel")).toBeVisible();
+  await editor.screenshot("traces-progress");
+  const row = traceRows(editor).filter({ hasText: "LumenModel" });
+  await expect(row).toBeVisible({ timeout: TRACING });
+  await expect(row).toContainText("float32");
+  await expect(editor.notification("Tracing LumenModel")).toHaveCount(0);
+  await editor.screenshot("traces-view");
+  await row.click();
+  await expect(editor.page.locator(".tabs-container .tab.active")).toContainText("LumenModel_debug_tree_SUMMARY.json");
+  await expect(editor.page.locator(".editor-group-container.active .view-lines")).toContainText('"module_path"');
+  await editor.screenshot("traces-summary");
+});
+
+test("a part is traced inside the model that contains it, statistics only", async ({ editor }) => {
+  await editor.openFile(SAMPLE);
+  await (await lens(editor, "Trace with…", "class LumenMLP")).click();
+  await expect(editor.quickRow("lumen")).toBeVisible();
+  await editor.screenshot("traces-with-recipe");
+  await editor.quickRow("lumen").click();
+  await editor.quickRow("Statistics only").click();
+  await editor.quickRow("float64").click();
+  const row = traceRows(editor).filter({ hasText: "LumenModel" });
+  await expect(row).toContainText("float64", { timeout: TRACING });
+
+  await (await lens(editor, "Trace forward", "class LumenMLP")).click();
+  await expect(traceRows(editor).filter({ hasText: "LumenMLP" })).toBeVisible({ timeout: TRACING });
+  await editor.screenshot("traces-of-a-part");
+});
+
+test("cancelling a slow forward ends its process, and what ran is kept", async ({ editor }) => {
+  await editor.openFile(".twinlens/recipes/trouble.py");
+  await (await lens(editor, "Trace forward", "class SlowNet")).click();
+  const running = editor.notification("Tracing SlowNet");
+  await expect(running).toContainText("Sequential.1 (2 calls so far)", { timeout: TRACING });
+  await editor.screenshot("traces-slow");
+  await running.getByRole("button", { name: "Cancel" }).click();
+  await expect(running).toHaveCount(0, { timeout: 2_000 });
+  await editor.runCommand("Twinlens: Focus on Traces View");
+  await expect(traceRows(editor).filter({ hasText: "not finished" })).toBeVisible();
+  await editor.screenshot("traces-cancelled");
+  await editor.runCommand("Output: Show Output Channels...");
+  await editor.quickRow("Twinlens Traces").click();
+  await expect(editor.page.locator(".part.panel .view-lines")).toContainText("the model prints");
+});
+
+test("a forward that raises is marked in the view, and its error is told", async ({ editor }) => {
+  await editor.openFile(".twinlens/recipes/trouble.py");
+  await (await lens(editor, "Trace forward", "class RaisingNet")).click();
+  const told = editor.notification("ValueError: expected 3 channels, got 4");
+  await expect(told).toBeVisible({ timeout: TRACING });
+  await expect(traceRows(editor).filter({ hasText: "RaisingNet" })).toBeVisible();
+  await editor.screenshot("traces-raised");
+  await told.getByRole("button", { name: "Show Output" }).click();
+  await expect(editor.page.locator(".part.panel .view-lines")).toContainText("trouble.py");
+});
+
+test("a recipe that raises and a class without one each get their sentence and a way on", async ({ editor }) => {
+  await editor.openFile(".twinlens/recipes/trouble.py");
+  await (await lens(editor, "Trace forward", "def unreadable")).click();
+  await expect(editor.notification("when running the recipe trouble.py::unreadable")).toBeVisible({ timeout: TRACING });
+  await (await lens(editor, "Trace forward", "class UnknownNet")).click();
+  await expect(editor.page.locator(".tabs-container .tab.active")).toContainText("unknown_net.py", {
+    timeout: TRACING,
+  });
+  await expect(editor.page.locator(".editor-group-container.active .view-lines")).toContainText("def unknown_net");
+  await editor.screenshot("traces-template");
+});
+
+test("traces are renamed, compared with the one before, and deleted", async ({ editor }) => {
+  await editor.openFile(SAMPLE);
+  for (const count of [1, 2]) {
+    await (await lens(editor, "Trace forward", "class LumenModel")).click();
+    await expect(traceRows(editor)).toHaveCount(count, { timeout: TRACING });
+  }
+  await traceRows(editor).first().click({ button: "right" });
+  await editor.page.getByRole("menuitem", { name: "Rename…" }).click();
+  await editor.quickInput.fill("after the fix");
+  await editor.page.keyboard.press("Enter");
+  await expect(traceRows(editor).filter({ hasText: "after the fix" })).toBeVisible();
+
+  await traceRows(editor).filter({ hasText: "after the fix" }).click({ button: "right" });
+  await editor.page.getByRole("menuitem", { name: "Compare With the Previous of This Class" }).click();
+  await expect(editor.page.locator(".tabs-container .tab.active")).toContainText("LumenModel ↔ after the fix");
+  await editor.screenshot("traces-compare");
+
+  await traceRows(editor).filter({ hasText: "after the fix" }).click({ button: "right" });
+  await editor.page.getByRole("menuitem", { name: "Delete", exact: true }).click();
+  await editor.page.locator(".monaco-dialog-box").getByRole("button", { name: "Delete" }).click();
+  await expect(traceRows(editor)).toHaveCount(1);
+  const left = await readdir(join(editor.folder, ".twinlens", "traces"));
+  expect(left.filter((name) => name !== ".gitignore")).toHaveLength(1);
+});
