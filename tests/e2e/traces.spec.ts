@@ -1,11 +1,12 @@
-import { readdir } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Locator } from "@playwright/test";
 import { type Editor, expect, test } from "./harness";
 
 const SAMPLE = "lumen/modeling_lumen.py";
 const TRACING = 60_000;
-const TROUBLE = `import time
+const TROUBLE = ".twinlens/recipes/trouble.py";
+const TROUBLE_TEXT = `import time
 
 import torch
 import twinlens
@@ -23,14 +24,6 @@ class RaisingNet(nn.Module):
         raise ValueError("expected 3 channels, got 4")
 
 
-class UnknownNet(nn.Module):
-    def __init__(self, size):
-        super().__init__()
-
-    def forward(self, hidden_states):
-        return hidden_states
-
-
 @twinlens.recipe(target="SlowNet")
 def slow():
     return nn.Sequential(nn.Linear(4, 4), SlowNet()), torch.ones(1, 4)
@@ -46,20 +39,39 @@ def unreadable():
     return torch.load("weights-that-are-not-there.bin")
 `;
 
-test.use({ files: { ".twinlens/recipes/trouble.py": TROUBLE } });
+const UNKNOWN_TEXT = `from torch import nn
+
+
+class UnknownNet(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+
+    def forward(self, hidden_states):
+        return hidden_states
+`;
+
+test.use({ files: { [TROUBLE]: TROUBLE_TEXT, "nets/unknown.py": UNKNOWN_TEXT } });
 test.setTimeout(180_000);
 
-/** The lens *Trace forward* or *Trace with…* that stands right above a line. */
-async function lens(editor: Editor, title: string, inLine: string): Promise<Locator> {
+/** The lens *Trace forward* or *Trace with…* that stands right above a line of the active file. */
+async function lens(editor: Editor, title: string, file: string, inLine: string): Promise<Locator> {
   const lenses = editor.codeLens(title).filter({ visible: true });
   await expect(lenses.first()).toBeVisible({ timeout: 60_000 });
-  const line = await editor.line(inLine);
-  const top = (await line.boundingBox())?.y ?? 0;
+  const text = await readFile(join(editor.folder, file), "utf8");
+  await editor.goTo(text.slice(0, text.indexOf(inLine)).split("\n").length);
+  const top = (await (await editor.line(inLine)).boundingBox())?.y ?? 0;
   const bottoms = await lenses.evaluateAll((all) => all.map((one) => one.getBoundingClientRect().bottom));
   const above = bottoms.map((bottom, at) => ({ at, gap: top + 4 - bottom })).filter(({ gap }) => gap >= 0);
   const [nearest] = above.sort((one, other) => one.gap - other.gap);
   expect(nearest?.gap).toBeLessThan(20);
   return lenses.nth(nearest?.at ?? 0);
+}
+
+/** Clicks *Trace forward* above a class of the sample and waits until it is done. */
+async function traceSample(editor: Editor, name: string): Promise<void> {
+  await (await lens(editor, "Trace forward", SAMPLE, `class ${name}`)).click();
+  await expect(editor.notification(`Tracing ${name}`)).toBeVisible();
+  await expect(editor.notification(`Tracing ${name}`)).toHaveCount(0, { timeout: TRACING });
 }
 
 function traceRows(editor: Editor): Locator {
@@ -69,8 +81,8 @@ function traceRows(editor: Editor): Locator {
 test("a lens traces the sample decoder, the trace is in the view, and its summary opens", async ({ editor }) => {
   await editor.openFile(SAMPLE);
   await editor.screenshot("traces-lenses");
-  await (await lens(editor, "Trace forward", "class LumenModel")).click();
-  await expect(editor.notification("Tracing LumenModel")).toBeVisible();
+  await (await lens(editor, "Trace forward", SAMPLE, "class LumenModel")).click();
+  await expect(editor.notification(/Tracing LumenModel.*running the recipe lumen\.py::lumen/)).toBeVisible();
   await editor.screenshot("traces-progress");
   const row = traceRows(editor).filter({ hasText: "LumenModel" });
   await expect(row).toBeVisible({ timeout: TRACING });
@@ -85,7 +97,7 @@ test("a lens traces the sample decoder, the trace is in the view, and its summar
 
 test("a part is traced inside the model that contains it, statistics only", async ({ editor }) => {
   await editor.openFile(SAMPLE);
-  await (await lens(editor, "Trace with…", "class LumenMLP")).click();
+  await (await lens(editor, "Trace with…", SAMPLE, "class LumenMLP")).click();
   await expect(editor.quickRow("lumen")).toBeVisible();
   await editor.screenshot("traces-with-recipe");
   await editor.quickRow("lumen").click();
@@ -94,14 +106,14 @@ test("a part is traced inside the model that contains it, statistics only", asyn
   const row = traceRows(editor).filter({ hasText: "LumenModel" });
   await expect(row).toContainText("float64", { timeout: TRACING });
 
-  await (await lens(editor, "Trace forward", "class LumenMLP")).click();
-  await expect(traceRows(editor).filter({ hasText: "LumenMLP" })).toBeVisible({ timeout: TRACING });
+  await traceSample(editor, "LumenMLP");
+  await expect(traceRows(editor).filter({ hasText: "LumenMLP" })).toBeVisible();
   await editor.screenshot("traces-of-a-part");
 });
 
 test("cancelling a slow forward ends its process, and what ran is kept", async ({ editor }) => {
-  await editor.openFile(".twinlens/recipes/trouble.py");
-  await (await lens(editor, "Trace forward", "class SlowNet")).click();
+  await editor.openFile(TROUBLE);
+  await (await lens(editor, "Trace forward", TROUBLE, "class SlowNet")).click();
   const running = editor.notification("Tracing SlowNet");
   await expect(running).toContainText("Sequential.1 (2 calls so far)", { timeout: TRACING });
   await editor.screenshot("traces-slow");
@@ -116,8 +128,8 @@ test("cancelling a slow forward ends its process, and what ran is kept", async (
 });
 
 test("a forward that raises is marked in the view, and its error is told", async ({ editor }) => {
-  await editor.openFile(".twinlens/recipes/trouble.py");
-  await (await lens(editor, "Trace forward", "class RaisingNet")).click();
+  await editor.openFile(TROUBLE);
+  await (await lens(editor, "Trace forward", TROUBLE, "class RaisingNet")).click();
   const told = editor.notification("ValueError: expected 3 channels, got 4");
   await expect(told).toBeVisible({ timeout: TRACING });
   await expect(traceRows(editor).filter({ hasText: "RaisingNet" })).toBeVisible();
@@ -127,22 +139,25 @@ test("a forward that raises is marked in the view, and its error is told", async
 });
 
 test("a recipe that raises and a class without one each get their sentence and a way on", async ({ editor }) => {
-  await editor.openFile(".twinlens/recipes/trouble.py");
-  await (await lens(editor, "Trace forward", "def unreadable")).click();
+  await editor.openFile(TROUBLE);
+  await (await lens(editor, "Trace forward", TROUBLE, "def unreadable")).click();
   await expect(editor.notification("when running the recipe trouble.py::unreadable")).toBeVisible({ timeout: TRACING });
-  await (await lens(editor, "Trace forward", "class UnknownNet")).click();
+  await editor.openFile("nets/unknown.py");
+  await (await lens(editor, "Trace forward", "nets/unknown.py", "class UnknownNet")).click();
   await expect(editor.page.locator(".tabs-container .tab.active")).toContainText("unknown_net.py", {
     timeout: TRACING,
   });
-  await expect(editor.page.locator(".editor-group-container.active .view-lines")).toContainText("def unknown_net");
+  await expect(editor.page.locator(".editor-group-container.active .view-lines")).toContainText(
+    "from nets.unknown import UnknownNet",
+  );
   await editor.screenshot("traces-template");
 });
 
 test("traces are renamed, compared with the one before, and deleted", async ({ editor }) => {
   await editor.openFile(SAMPLE);
   for (const count of [1, 2]) {
-    await (await lens(editor, "Trace forward", "class LumenModel")).click();
-    await expect(traceRows(editor)).toHaveCount(count, { timeout: TRACING });
+    await traceSample(editor, "LumenModel");
+    await expect(traceRows(editor)).toHaveCount(count);
   }
   await traceRows(editor).first().click({ button: "right" });
   await editor.page.getByRole("menuitem", { name: "Rename…" }).click();

@@ -214,7 +214,7 @@ async def test_cancelling_ends_the_process_within_two_seconds_and_keeps_what_was
     await eventually(lambda: not _is_alive(process), 5)
     assert time.monotonic() - began < 2
     listed = await server.ask("twinlens/traces", {})
-    assert listed.traces[0].className == "Slow"
+    assert (listed.traces[0].className, listed.traces[0].status) == ("Slow", "unfinished")
 
 
 def _is_alive(process: int) -> bool:

@@ -61,7 +61,8 @@ def describe_trace(folder: Path) -> Entry:
     ended = any(line.get("kind") == "end" for line in tail)
     last = next((line for line in reversed(tail) if line.get("kind") == "forward_end"), {})
     raised = next((line["error"] for line in reversed(tail) if line.get("kind") == "leave" and "error" in line), None)
-    status = _status(last.get("status")) if ended else "unfinished"
+    was_stopped = raised is not None and raised[0] == KeyboardInterrupt.__name__
+    status = _status(last.get("status")) if ended and not was_stopped else "unfinished"
     error = f"{raised[0]}: {raised[1]}" if raised and status == "raised" else ""
     return Entry(folder, info, status, error, last.get("seconds"), size, summary)
 

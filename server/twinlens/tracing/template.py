@@ -60,7 +60,9 @@ def module_name(file: Path, root: Path) -> str:
     """The dotted name to import `file` by: from its package's parent, or from `root` where it is in no package."""
     folder = file.parent
     parts = [file.stem]
-    while (folder / "__init__.py").is_file() or (folder != root and root in folder.parents and folder.name != "src"):
+    while folder.name.isidentifier() and (
+        (folder / "__init__.py").is_file() or (folder != root and root in folder.parents and folder.name != "src")
+    ):
         parts.insert(0, folder.name)
         folder = folder.parent
     return ".".join(parts)
