@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from twinlens.skips.watch import Watch, is_checkout
 
 REPEATS = 5
 EDITS = 10
+FIRST_TEST = re.compile(r"^    def test_\w+\(self\):\n", re.MULTILINE)
 SCAN = "from twinlens.cli import main; main()"
 REGULAR_EXPRESSION = """
 import sys
@@ -81,16 +83,18 @@ def processes(root: Path, scratch: Path) -> None:
 
 
 def edits(root: Path) -> None:
-    """From a changed text to the lenses of its file."""
+    """From a changed text to the lenses of its file, for what a person types into a test and for what bears on a class."""
     watch = Watch(root)
     scan = watch.update({}).scan
     longest = max(scan.files, key=lambda path: (root / path).stat().st_size)
     for path in (scan.files[len(scan.files) // 2], longest, "tests/test_modeling_common.py"):
         text = (root / path).read_text(encoding="utf-8")
-        flag = text.replace("    def test_", "    has_attentions = False\n\n    def test_", 1)
-        times = [edit(watch, path, typed) for typed in [flag, text] * EDITS]
-        told = f"{1000 * min(times):.0f} ms to its lenses, {1000 * statistics.median(times):.0f} ms in the median"
-        print(f"an edit of {path} ({len(text) // 1000} kB): {told}")
+        in_a_test = FIRST_TEST.sub(r'\g<0>        self.skipTest("typed")\n', text, count=1)
+        a_flag = FIRST_TEST.sub(r"    has_attentions = False\n\n\g<0>", text, count=1)
+        print(f"an edit of {path} ({len(text) // 1000} kB), to its lenses:")
+        for what, edited in (("a line in a test", in_a_test), ("a flag of a class", a_flag)):
+            times = [edit(watch, path, typed) for typed in [text, *[edited, text] * EDITS]][1:]
+            print(f"  {what}: {1000 * min(times):.0f} ms, {1000 * statistics.median(times):.0f} ms in the median")
         watch.update({})
 
 

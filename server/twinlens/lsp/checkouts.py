@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from twinlens.lsp.documents import Document, Documents
+from twinlens.lsp.parsing import ONE_AT_A_TIME
 from twinlens.lsp.protocol import InitializationOptions
 from twinlens.lsp.settings import Live
 from twinlens.skips.notices import ScanError
@@ -94,7 +95,9 @@ class Checkouts:
 
     def _watch(self, root: Path) -> _Watched:
         if root not in self._watched:
-            watched = self._watched[root] = _Watched(Watch(root, self._cache()), lambda: self._typed(root))
+            watched = self._watched[root] = _Watched(
+                Watch(root, self._cache(), ONE_AT_A_TIME), lambda: self._typed(root)
+            )
             watched.begin(self._tell)
         return self._watched[root]
 

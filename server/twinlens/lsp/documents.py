@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 from pygls.uris import to_fs_path
 from pygls.workspace import PositionCodec, Workspace
 
+from twinlens.lsp.parsing import ONE_AT_A_TIME
 from twinlens.lsp.positions import Lines
 from twinlens.source.definitions import read_source
 
@@ -109,7 +110,7 @@ class Documents:
         key = (document.uri, function)
         run = self._runs.get(key)
         if run is None or run.document.text != document.text:
-            run = _Run(document, asyncio.create_task(asyncio.to_thread(function, argument)))
+            run = _Run(document, asyncio.create_task(asyncio.to_thread(_alone, function, argument)))
             self._runs[key] = run
         try:
             # A cancelled hover must not take the parse away from others that wait for it.
@@ -126,3 +127,8 @@ class Documents:
         for kept in (self._runs, self._parsed):
             for key in [key for key in kept if key[0] == uri]:
                 del kept[key]
+
+
+def _alone(function: Callable[[Any], Any], argument: Any) -> Any:
+    with ONE_AT_A_TIME:
+        return function(argument)

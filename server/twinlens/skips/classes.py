@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from twinlens.skips.effects import Effects
-from twinlens.skips.facts import Class, Deleted, Function, Value
+from twinlens.skips.facts import Class, Deleted, File, Function, Value
 from twinlens.skips.modules import External, Found, Module, Modules
 from twinlens.skips.notices import Notice
 from twinlens.skips.variants import Expansion, expansion
@@ -21,7 +21,7 @@ BindingKind = Literal["function", "value", "variant", "expanded"]
 _BARE_BASES = frozenset({"object", "abc.ABC", "typing.Generic", "typing.Protocol"})
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Binding:
     """What one class binds to one name. Two bindings are the same only if they are the same object."""
 
@@ -34,7 +34,7 @@ class Binding:
     """Whether a runner that looks for callables under test names finds one here."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "runnable", _is_runnable(self))
+        self.runnable = _is_runnable(self)
 
 
 @dataclass(slots=True, eq=False)
@@ -103,6 +103,23 @@ class Classes:
             case Found(module=home, definition=Class() as facts) if (home.path, facts.name) not in self._open:
                 return self.resolve(home, facts)
         return None
+
+    def take_up(self, path: str, file: File) -> None:
+        """Put new facts in the place of a file's old ones, where each class binds the same names to the same kinds.
+
+        Effect: the classes that were resolved before stand on the new facts, whoever holds them.
+        """
+        module = self.modules.replace(path, file)
+        for (home, name), cls in self._classes.items():
+            if home != path:
+                continue
+            cls.module, cls.facts = module, module.classes[name]
+            members = {member.name: member for member in cls.facts.members if not isinstance(member, Deleted)}
+            for binding in cls.own.values():
+                if binding.owner is cls:
+                    binding.member = members[binding.member.name]
+                    if binding.expansion is not None and isinstance(binding.member, Function):
+                        binding.expansion = expansion(binding.member, module, self.modules, self.effects)
 
     def collected(self, module: Module) -> Iterator[tuple[str, TestClass]]:
         """The classes that pytest collects from a file: its own, and those that it imports from other tests."""

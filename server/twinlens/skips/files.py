@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from hashlib import blake2b
 from pathlib import Path
 
 from twinlens.skips.facts import File
 from twinlens.skips.memory import Memory
 from twinlens.skips.parse import parse
+from twinlens.skips.reparse import reparse
 
 ABSENT = ""
 """Stands for the content of a file that is not there."""
@@ -16,13 +18,18 @@ ABSENT = ""
 class Files:
     """The facts of the files below a root, each parsed once. Paths are relative to it, with forward slashes.
 
-    `memory` holds facts of earlier runs. An edited file that does not parse keeps the facts of its last text that did.
+    `memory` holds facts of earlier runs; `parsing` is entered for each parse, where threads must not do so at once.
+    An edited file that does not parse keeps the facts of its last text that did.
     """
 
-    def __init__(self, root: Path, memory: Memory | None = None) -> None:
+    def __init__(
+        self, root: Path, memory: Memory | None = None, parsing: AbstractContextManager[object] | None = None
+    ) -> None:
         self.root = root
         self._memory = memory
+        self._parsing = parsing or nullcontext()
         self._edited: dict[str, str] = {}
+        self._parsed: dict[str, str] = {}
         self._facts: dict[str, File | None] = {}
         self._digests: dict[str, str] = {}
 
@@ -51,43 +58,58 @@ class Files:
 
     def edit(self, path: str, text: str | None) -> bool:
         """Take an editor's text in place of the disk's, or with `None` the disk's again; tells if a fact changed."""
-        before = self._facts.get(path)
         if text is None:
             self._edited.pop(path, None)
-        else:
-            self._edited[path] = text
-        changed = self.reread(path)
-        after = self._facts[path]
-        if text is not None and after is not None and after.error and before is not None:
-            self._facts[path] = before
+            self._parsed.pop(path, None)
+            return self.reread(path)
+        self._edited[path] = text
+        digest, before = _digest(_encoded(text)), self._facts.get(path)
+        unchanged, self._digests[path] = digest == self._digests.get(path), digest
+        if before is not None and unchanged:
+            self._parsed[path] = text
             return False
-        return changed
+        after = self._facts_of_edited(path, text, before)
+        if after.error and before is not None:
+            return False
+        self._facts[path], self._parsed[path] = after, text
+        return before != after
 
     def reread(self, path: str) -> bool:
         """Read a file anew, as far as anybody asked for it; tells if a fact changed."""
         self._digests.pop(path, None)
-        if path not in self._facts and path not in self._edited:
+        if path not in self._facts:
             return False
-        before = self._facts.pop(path, None)
+        before = self._facts.pop(path)
         return before != self.facts(path)
 
+    def _facts_of_edited(self, path: str, text: str, before: File | None) -> File:
+        last = self._parsed.get(path)
+        with self._parsing:
+            quick = reparse(last, before, text) if last is not None and before is not None else None
+            return quick if quick is not None else parse(_encoded(text))
+
     def _facts_of(self, path: str, content: bytes) -> File:
-        if self._memory is None or path in self._edited:
-            return parse(content)
         digest = self._digests[path]
-        known = self._memory.recall(digest)
+        remembers = self._memory is not None and path not in self._edited
+        known = self._memory.recall(digest) if self._memory is not None and remembers else None
         if known is None:
-            known = parse(content)
-            self._memory.keep(digest, known)
+            with self._parsing:
+                known = parse(content)
+            if self._memory is not None and remembers:
+                self._memory.keep(digest, known)
         return known
 
     def _content(self, path: str) -> bytes | None:
         if path in self._edited:
-            return self._edited[path].encode("utf-8", errors="surrogatepass")
+            return _encoded(self._edited[path])
         try:
             return (self.root / path).read_bytes()
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
             return None
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", errors="surrogatepass")
 
 
 def _digest(content: bytes | None) -> str:

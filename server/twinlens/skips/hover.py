@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from twinlens.skips.facts import Class, Deleted, Function
 from twinlens.skips.lenses import not_run_by, not_run_here
 from twinlens.skips.reasons import ReasonGroup, group_reasons
-from twinlens.skips.report import TestAnswer, answer_for
-from twinlens.skips.results import COMMON_FILES, ModelClass
+from twinlens.skips.report import answer_for
+from twinlens.skips.results import COMMON_FILES, ModelClass, Scan
 from twinlens.skips.scan import Linked
 from twinlens.skips.states import Outcome
 
@@ -30,7 +30,7 @@ def hover(linked: Linked, path: str, line: int, name: str) -> str:
                 continue
             if name in linked.scan.tests and (cls is not None or path in COMMON_FILES):
                 here = cls.outcomes.get(name) if cls is not None else None
-                return "\n".join(_of_test(answer_for(linked.scan, linked.scan.tests[name]), here))
+                return "\n".join(_of_test(linked.scan, name, here))
             if cls is not None and not isinstance(member, Function):
                 return "\n".join(_of_flag(cls, member.name, member.line))
     return ""
@@ -41,8 +41,9 @@ def _model_class(linked: Linked, path: str, facts: Class) -> ModelClass | None:
     return next((cls for cls in of_file if cls.name == facts.name), None)
 
 
-def _of_test(answer: TestAnswer, here: Outcome | None) -> Iterator[str]:
-    yield f"**{answer.test.name}**: {not_run_by(answer)}"
+def _of_test(scan: Scan, test: str, here: Outcome | None) -> Iterator[str]:
+    answer = answer_for(scan, scan.tests[test])
+    yield f"**{test}**: {not_run_by(scan, test)}"
     if answer.mixed:
         yield ""
         yield f"{len(answer.mixed)} more run it in some of their classes only."

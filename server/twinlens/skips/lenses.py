@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from twinlens.skips.facts import Class, Deleted, Function, Value
-from twinlens.skips.report import TestAnswer, answer_for, counts_by_state
+from twinlens.skips.report import counts_by_state
 from twinlens.skips.results import COMMON_FILES, ModelClass, Scan
 from twinlens.skips.scan import Linked
 
@@ -39,14 +39,14 @@ def lenses(linked: Linked, path: str) -> list[Lens]:
     return sorted(found, key=lambda lens: lens.line)
 
 
-def not_run_by(answer: TestAnswer) -> str:
+def not_run_by(scan: Scan, test: str) -> str:
     """How many models don't run a test."""
-    models, skipped = len(answer.models), len(answer.skipped)
+    models, skipped = scan.count(test)
     if not models:
         return "no model inherits it"
     if not skipped:
         return f"run by all {models} models"
-    return f"not run by {skipped} of {models} models ({100 * answer.proportion:.1f} %)"
+    return f"not run by {skipped} of {models} models ({100 * skipped / models:.1f} %)"
 
 
 def not_run_here(cls: ModelClass) -> str:
@@ -64,7 +64,7 @@ def _of_common_tests(scan: Scan, path: str, classes: Iterable[Class]) -> Iterato
         for member in facts.members:
             test = scan.tests.get(member.name) if isinstance(member, Function) else None
             if isinstance(member, Function) and test is not None and (test.path, test.line) == (path, member.line):
-                yield Lens(member.first_line, not_run_by(answer_for(scan, test)), test.name)
+                yield Lens(member.first_line, not_run_by(scan, test.name), test.name)
 
 
 def _of_model_class(scan: Scan, cls: ModelClass, facts: Class) -> Iterator[Lens]:
@@ -77,7 +77,7 @@ def _of_model_class(scan: Scan, cls: ModelClass, facts: Class) -> Iterator[Lens]
         line = member.first_line if isinstance(member, Function) else member.line
         if outcome is not None:
             here = "runs" if outcome.runs else outcome.state.value
-            elsewhere = not_run_by(answer_for(scan, scan.tests[member.name]))
+            elsewhere = not_run_by(scan, member.name)
             yield Lens(line, f"{here} here · {elsewhere}", member.name, cls.name)
         elif isinstance(member, Value):
             count = sum(

@@ -56,6 +56,13 @@ class Modules:
             self._modules[path] = None if file is None else _module(path, file)
         return self._modules[path]
 
+    def replace(self, path: str, file: File) -> Module:
+        """Put a module with new facts in the place of an old one; whatever was found before is looked up anew."""
+        made = self._modules[path] = _module(path, file)
+        self._found.clear()
+        self._values.clear()
+        return made
+
     def find(self, module: Module, name: str) -> Found | External | None:
         """What a dotted name means in a module: a definition of the checkout, something external, or nothing at all."""
         key = (module.path, name)

@@ -19,6 +19,8 @@ _SKIPPING = re.compile(r"(?:^|\.)(?:skip|skipIf|skipUnless|skipif)$")
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _Statement = TypeVar("_Statement", bound=ast.stmt)
 _SETS_UP = frozenset({"setUp", "setUpClass", "asyncSetUp"})
+SPECIAL_METHODS = _SETS_UP | {"__init_subclass__"}
+"""Methods that say something about their whole class."""
 
 
 def parse(content: bytes) -> File:
@@ -32,7 +34,7 @@ def parse(content: bytes) -> File:
     source = content.decode("utf-8", errors="replace")
     found = _Namespace()
     found.add_all(module.body)
-    reads = frozenset(first or second for first, second in _READ_FROM_A_TEST_CASE.findall(source))
+    reads, ignored = read_from_text(source)
     return File(
         classes=tuple(_class(node) for _, node in found.of_kind(ast.ClassDef)),
         functions=tuple(_function(node, in_class=False) for _, node in found.of_kind(*_DEFINITIONS)),
@@ -40,8 +42,19 @@ def parse(content: bytes) -> File:
         imports=tuple(_imports(found.imports)),
         deleted=tuple(name for name, _ in found.of_kind(ast.Delete)),
         reads=reads,
-        ignored=tuple(_ignored(source)),
+        ignored=ignored,
     )
+
+
+def read_from_text(source: str) -> tuple[frozenset[str], tuple[tuple[int, str], ...]]:
+    """What is read off the text itself: the names read from a test case, and the lines that silence a lint."""
+    reads = frozenset(first or second for first, second in _READ_FROM_A_TEST_CASE.findall(source))
+    return reads, tuple(_ignored(source))
+
+
+def method_facts(node: Definition) -> Function:
+    """The facts of one method, at the lines of its syntax tree."""
+    return _function(node, in_class=True)
 
 
 def _ignored(source: str) -> Iterator[tuple[int, str]]:

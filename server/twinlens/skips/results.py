@@ -55,6 +55,8 @@ class Scan:
     tests: Mapping[str, CommonTest]
     classes: tuple[ModelClass, ...]
     notices: tuple[Notice, ...]
+    counted: dict[str, tuple[int, int]] = field(default_factory=dict, repr=False)
+    """What `count` has worked out so far."""
     _by_test: dict[str, dict[str, tuple[ModelClass, ...]]] = field(default_factory=dict, init=False, repr=False)
 
     def of_test(self, test: str) -> Mapping[str, tuple[ModelClass, ...]]:
@@ -66,6 +68,14 @@ class Scan:
                 if test in cls.outcomes:
                     known[cls.model] = (*known.get(cls.model, ()), cls)
         return known
+
+    def count(self, test: str) -> tuple[int, int]:
+        """How many models inherit a test, and how many of them run it in no class."""
+        if test not in self.counted:
+            models = self.of_test(test).values()
+            idle = sum(not any(cls.outcomes[test].runs for cls in classes) for classes in models)
+            self.counted[test] = (len(models), idle)
+        return self.counted[test]
 
 
 def model_of(path: str) -> str:

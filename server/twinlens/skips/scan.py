@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from twinlens.skips.classes import Classes, TestClass
@@ -15,6 +15,7 @@ from twinlens.skips.judge import Judge
 from twinlens.skips.modules import Modules
 from twinlens.skips.notices import Notice, ScanError
 from twinlens.skips.results import COMMON_FILES, MODELS_FOLDER, CommonTest, ModelClass, Scan, model_of
+from twinlens.skips.retest import calls_to_tests, edited_tests, relocated, with_callers
 
 Progress = Callable[[int, int], None]
 """Told how many files of how many have been read."""
@@ -29,6 +30,8 @@ class LinkedFile:
     """The keys of its collected classes and of all that they inherit from."""
     stands_on: frozenset[str]
     """The other model test files that it imports from."""
+    calls: frozenset[tuple[str, str]]
+    """Which of its functions calls which test, by name."""
     notices: tuple[Notice, ...]
 
 
@@ -67,16 +70,62 @@ def link(files: Files, paths: Collection[str]) -> Linked:
 def relink(before: Linked, files: Files, changed: Collection[str]) -> Linked:
     """The scan after the facts of some files changed.
 
-    Where only model test files changed, those and the ones that stand on them are decided anew. Whatever else changed
-    may matter to every class.
+    Where only model test files changed, those and the ones that stand on them are decided anew. Where only tests of one
+    common file changed, those tests are; the classes of the earlier scan are taken over then. Whatever else changed may
+    matter to every class.
     """
     paths = before.scan.files
-    if any(path not in before.files for path in changed):
-        return link(files, paths)
     with collector_paused():
+        if any(path not in before.files for path in changed):
+            again = _retested(before, files, *changed) if len(changed) == 1 else None
+            return again or link(files, paths)
         linker = _Linker(files, paths)
         anew = {path: linker.file(path) for path in paths if path in changed or _stands_on(path, changed, before)}
         return linker.linked({**before.files, **anew})
+
+
+def _retested(before: Linked, files: Files, path: str) -> Linked | None:
+    """The scan after an edit that changed nothing but tests of a common file; `None` where it changed more."""
+    modules, file = before.classes.modules, files.facts(path)
+    module = modules.module(path) if path in COMMON_FILES else None
+    if module is None or file is None:
+        return None
+    edit = edited_tests(module.file, file)
+    if edit is None:
+        return None
+    lines_now = edit.lines
+    common = [home.file for name in COMMON_FILES if (home := modules.module(name)) is not None]
+    calls = frozenset().union(*(part.calls for part in before.files.values()), *map(calls_to_tests, [*common, file]))
+    tests = with_callers(edit.tests, calls)
+    if tests is None:
+        return None
+    before.classes.take_up(path, file)
+    judge, known = Judge(before.classes), {}
+
+    def decided_anew(cls: ModelClass) -> ModelClass:
+        outcomes = {test: relocated(outcome, path, lines_now, known) for test, outcome in cls.outcomes.items()}
+        mine = tests & outcomes.keys()
+        home = modules.module(cls.path) if mine else None
+        resolved = before.classes.named(home, cls.name) if home is not None else None
+        if resolved is not None:
+            outcomes |= judge.outcomes(resolved, mine)
+        return replace(cls, outcomes=outcomes)
+
+    parts = {
+        name: replace(part, classes=tuple(decided_anew(cls) for cls in part.classes))
+        for name, part in before.files.items()
+    }
+    lines = {(cls.name, member.name): member.line for cls in file.classes for member in cls.members}
+    scan = replace(
+        before.scan,
+        tests={
+            name: replace(test, line=lines[test.mixin, name]) if test.path == path else test
+            for name, test in before.scan.tests.items()
+        },
+        classes=tuple(cls for name in before.scan.files for cls in parts[name].classes),
+        counted={test: count for test, count in before.scan.counted.items() if test not in tests},
+    )
+    return Linked(scan, before.classes, parts)
 
 
 def _stands_on(path: str, changed: Collection[str], linked: Linked) -> bool:
@@ -109,7 +158,7 @@ class _Linker:
         """One model test file, decided."""
         module = self._modules.module(path)
         if module is None:
-            return LinkedFile((), frozenset(), frozenset(), ())
+            return LinkedFile((), frozenset(), frozenset(), frozenset(), ())
         told = len(self._classes.notices)
         collected = list(self._classes.collected(module))
         made = (self._model_class(path, name, cls) for name, cls in collected)
@@ -117,6 +166,7 @@ class _Linker:
             classes=tuple(model_class for model_class in made if model_class is not None),
             reached=frozenset(ancestor.key for _, cls in collected for ancestor in cls.mro),
             stands_on=self._modules.imported_paths(module) & self._known - {path},
+            calls=calls_to_tests(module.file),
             notices=(*_parse_notice(path, module.file), *self._classes.notices[told:]),
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from twinlens.skips.files import Files
@@ -12,12 +13,14 @@ from twinlens.skips.scan import Linked, relink, scan
 
 
 class Watch:
-    """A checkout's scan as it is now. Not for several threads at once."""
+    """A checkout's scan as it is now. Not for several threads at once; `parsing` is entered for each file's parse."""
 
-    def __init__(self, root: Path, cache: Path | None = None) -> None:
+    def __init__(
+        self, root: Path, cache: Path | None = None, parsing: AbstractContextManager[object] | None = None
+    ) -> None:
         self.root = root
         self._memory = Memory(cache, root) if cache is not None else None
-        self._files = Files(root, self._memory)
+        self._files = Files(root, self._memory, parsing)
         self._typed: dict[str, str] = {}
         self._changed: frozenset[str] = frozenset()
         self._linked: Linked | None = None
