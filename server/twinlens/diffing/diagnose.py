@@ -19,6 +19,7 @@ from twinlens.tracing.record import Module
 
 _NUMBER = re.compile(r"\.\d+(?=\.|$)")
 _MOST_PROBES = 400
+_MOST_REPEATED = 40
 _OF_ONE_WEIGHT = ("transposed-weight", "fused-order", "missing-bias", "head-not-tied", "gate-up-swapped")
 """Causes that lie in a tensor, not in the code of a class: two modules of one class may have them apart."""
 _LOW_PRECISION = 1e-5
@@ -57,11 +58,13 @@ class Diagnoser:
             if sure:
                 frames.add((origin.reference_frame, origin.port_frame))
                 found.append(replace(diagnosis, causes=sure))
+        found += list(self._repeated(found, frames))
         return self._folded(sorted((self._relocated(d) for d in found), key=lambda d: d.origin.time))
 
     def _stands_alone(self, cause: Finding, origin: Origin) -> bool:
         """Whether a cause is to be told where no origin was seen: rounding that stays below the noise is no fault."""
-        if cause.code == "unknown":
+        limits = self._judge.limits
+        if cause.code == "unknown" or (limits.override is not None and origin.error <= limits.override):
             return False
         floor = self._judge.limits.floor(origin.point)
         return cause.code != "low-precision-frequencies" or min(cause.effect, origin.error) > floor
@@ -151,13 +154,37 @@ class Diagnoser:
                 if origin is None:
                     continue
                 is_of_its_own = self._has_other_weights(item)
-                where = " ".join(item.pair.reference) if is_of_its_own else self._role(origin)
-                role = (where, point.side, point.place_reference)
+                role = self._place(origin)
+                if is_of_its_own:
+                    role = (" ".join(item.pair.reference), *role[1:])
                 if role in roles or count >= _MOST_PROBES:
                     continue
                 roles.add(role)
                 count += 1
                 yield origin
+
+    def _repeated(self, found: list[Diagnosis], frames: set[tuple[int, int]]) -> Iterator[Diagnosis]:
+        """The other places of each found one's role where the same cause hits."""
+        codes = {self._place(d.origin): d.causes[0].code for d in found if d.causes and d.causes[0].code != "unknown"}
+        count = 0
+        for item in self._judge.calls:
+            for point in (*item.inputs, *item.outputs):
+                origin = self._as_origin(point, item) if self._may_hide(point) else None
+                if origin is None or count >= _MOST_REPEATED:
+                    continue
+                key = (origin.reference_frame, origin.port_frame)
+                code = codes.get(self._place(origin))
+                if code is None or key in frames:
+                    continue
+                count += 1
+                diagnosis = self._diagnosed(origin, is_clean=False)
+                hits = tuple(c for c in diagnosis.causes if c.code == code and self._stands_alone(c, origin))
+                if hits:
+                    frames.add(key)
+                    yield replace(diagnosis, causes=hits)
+
+    def _place(self, origin: Origin) -> tuple[str, str, str]:
+        return self._role(origin), origin.point.side, origin.point.place_reference
 
     def _has_other_weights(self, item: PairedCall) -> bool:
         """Whether the two modules hold other values: each of them is then looked at, whatever its role."""
