@@ -83,7 +83,7 @@ def processes(root: Path, scratch: Path) -> None:
 
 
 def edits(root: Path) -> None:
-    """From a changed text to the lenses of its file, for what a person types into a test and for what bears on a class."""
+    """From a changed text to its file's lenses: what a person types into a test, and what bears on a class."""
     watch = Watch(root)
     scan = watch.update({}).scan
     longest = max(scan.files, key=lambda path: (root / path).stat().st_size)
