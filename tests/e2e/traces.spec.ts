@@ -58,13 +58,18 @@ async function lens(editor: Editor, title: string, file: string, inLine: string)
   const lenses = editor.codeLens(title).filter({ visible: true });
   await expect(lenses.first()).toBeVisible({ timeout: 60_000 });
   const text = await readFile(join(editor.folder, file), "utf8");
-  await editor.goTo(text.slice(0, text.indexOf(inLine)).split("\n").length);
-  const top = (await (await editor.line(inLine)).boundingBox())?.y ?? 0;
-  const bottoms = await lenses.evaluateAll((all) => all.map((one) => one.getBoundingClientRect().bottom));
-  const above = bottoms.map((bottom, at) => ({ at, gap: top + 4 - bottom })).filter(({ gap }) => gap >= 0);
-  const [nearest] = above.sort((one, other) => one.gap - other.gap);
-  expect(nearest?.gap).toBeLessThan(20);
-  return lenses.nth(nearest?.at ?? 0);
+  const number = text.slice(0, text.indexOf(inLine)).split("\n").length;
+  let nearest = 0;
+  // VS Code moves the lines once more when the lenses of the part scrolled to have come.
+  await expect(async () => {
+    await editor.goTo(number);
+    const top = (await (await editor.line(inLine)).boundingBox())?.y ?? 0;
+    const bottoms = await lenses.evaluateAll((all) => all.map((one) => one.getBoundingClientRect().bottom));
+    const gaps = bottoms.map((bottom) => top + 4 - bottom).map((gap) => (gap >= 0 ? gap : Number.POSITIVE_INFINITY));
+    nearest = gaps.indexOf(Math.min(...gaps));
+    expect(gaps[nearest]).toBeLessThan(20);
+  }).toPass({ timeout: 60_000 });
+  return lenses.nth(nearest);
 }
 
 /** Clicks *Trace forward* above a class of the sample and waits until it is done. */
@@ -82,7 +87,7 @@ test("a lens traces the sample decoder, the trace is in the view, and its summar
   await editor.openFile(SAMPLE);
   await editor.screenshot("traces-lenses");
   await (await lens(editor, "Trace forward", SAMPLE, "class LumenModel")).click();
-  await expect(editor.notification(/Tracing LumenModel.*running the recipe lumen\.py::lumen/)).toBeVisible();
+  await expect(editor.notification(/Tracing LumenModel: /)).toBeVisible();
   await editor.screenshot("traces-progress");
   const row = traceRows(editor).filter({ hasText: "LumenModel" });
   await expect(row).toBeVisible({ timeout: TRACING });
