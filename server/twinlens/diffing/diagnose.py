@@ -200,7 +200,8 @@ class Diagnoser:
 
     def _may_hide(self, point: Point) -> bool:
         unit = self._judge.limits.noise(point).unit
-        return point.difference.is_comparable and effective(point) > (8 * unit if unit < _LOW_PRECISION else unit / 8)
+        error = self._judge.error(point)
+        return point.difference.is_comparable and error > (8 * unit if unit < _LOW_PRECISION else unit / 8)
 
     def _as_origin(self, point: Point, item: PairedCall) -> Origin | None:
         flow = self._judge.reference.flow
@@ -212,7 +213,7 @@ class Diagnoser:
         port_frame = self._judge.port.flow.module_frame(self._judge.port_frame(point, item))
         if reference_frame is None or port_frame is None:
             return None
-        return Origin(reference_frame, port_frame, point, effective(point), birth.time, item)
+        return Origin(reference_frame, port_frame, point, self._judge.error(point), birth.time, item)
 
     def _role(self, origin: Origin) -> str:
         trace = self._judge.reference.trace
@@ -256,11 +257,23 @@ class Diagnoser:
             return False
         if self._frames_of(earlier.origin) == self._frames_of(later.origin):
             return True
+        places = (earlier.origin, *earlier.also)
+        if second is not None and any(self._are_related(place, later.origin) for place in places):
+            return True
         modules = [self._module_of(d.origin) for d in (earlier, later)]
         is_of_class = second is not None and second not in _OF_ONE_WEIGHT
         if not is_of_class or modules[0] is None or modules[1] is None:
             return False
         return modules[0].qualified_name == modules[1].qualified_name
+
+    def _are_related(self, one: Origin, other: Origin) -> bool:
+        """Whether one lies in the other, or both are called by one module: q and k of one attention."""
+        flow, calls = self._judge.port.flow, self._judge.port.trace.calls
+        first, second = one.port_frame, other.port_frame
+        if first in flow.ancestors(second) or second in flow.ancestors(first):
+            return True
+        parent = calls[first].parent
+        return parent is not None and parent == calls[second].parent and flow.children[first] == flow.children[second]
 
     def _frames_of(self, origin: Origin) -> tuple[str, str]:
         """Both paths, numbers left out."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -111,7 +111,7 @@ def diff_traces(
     judge = Judge(comparison, calls, limits, is_replay=options.is_replay)
     diagnoses = tuple(Diagnoser(judge).diagnose())
     outcome, reason = _outcome(ours, theirs, judge, diagnoses)
-    notes = tuple(_notes(ours, theirs, judge, calls))
+    notes = tuple(_notes(ours, theirs, calls))
     if outcome == "not comparable":
         diagnoses = ()
     return Diff(ours, theirs, alignment, tuple(calls), judge, diagnoses, outcome, reason, notes)
@@ -155,7 +155,7 @@ def _module_calls(side: Side) -> int:
     return sum(not call.is_function for call in side.trace.calls)
 
 
-def _notes(ours: Side, theirs: Side, judge: Judge, calls: list[PairedCall]) -> list[str]:
+def _notes(ours: Side, theirs: Side, calls: list[PairedCall]) -> list[str]:
     notes: list[str] = []
     for name, side in (("reference", ours), ("port", theirs)):
         info = side.trace.info
@@ -178,10 +178,21 @@ def _notes(ours: Side, theirs: Side, judge: Judge, calls: list[PairedCall]) -> l
     length = max((shape[1] for shape in _token_shapes(ours)), default=0)
     if isinstance(window, int) and not isinstance(window, bool) and 0 < length <= window:
         notes.append(f"the prompt has {length} tokens, the window {window}: a wrong window cannot show")
-    if judge.input_points and not ours.trace.forwards[:1]:
-        notes.append("the inputs were compared by value")
-    del calls
-    return notes
+    return [*notes, *_lone_inputs(ours, theirs, calls)]
+
+
+def _lone_inputs(ours: Side, theirs: Side, calls: list[PairedCall]) -> Iterator[str]:
+    """Tensors that the root of one side alone was given."""
+    root = next((item for item in calls if item.reference == (0,) and item.port == (0,)), None)
+    if root is None:
+        return
+    for name, side, paired in (
+        ("reference", ours, {point.place_reference for point in root.inputs}),
+        ("port", theirs, {point.place_port for point in root.inputs}),
+    ):
+        for slot in side.trace.calls[0].inputs:
+            if slot.tensor is not None and slot.place not in paired:
+                yield f"only the {name} was given {slot.place}"
 
 
 def _token_shapes(side: Side) -> list[tuple[int, ...]]:

@@ -16,8 +16,10 @@ from twinlens.diffing.choices import same_choices
 from twinlens.diffing.compare import is_whole, relative_error
 from twinlens.diffing.nodes import Side
 from twinlens.diffing.noise import PRINTED, Noise, noise_of
+from twinlens.diffing.padding import error_on_real_tokens, padding_of
 from twinlens.diffing.points import Comparison, PairedCall, Point, SlotSide
 from twinlens.diffing.shapes import conformed
+from twinlens.diffing.values import Array
 from twinlens.tracing.record import Slot, Tensor
 
 _FEWEST_UNMOVED = 0.6
@@ -140,6 +142,9 @@ class Judge:
         self._at: dict[tuple[int, str], list[tuple[Point, PairedCall]]] = {}
         self._agreeing_ports: dict[int, set[int]] = {}
         """By port tensor id: the reference tensors that it agrees with."""
+        masks = (padding_of(side) for side in (comparison.reference, comparison.port))
+        self._padding = next((mask for mask in masks if mask is not None), None)
+        self._errors: dict[tuple[tuple[int, ...], tuple[int, ...]], float] = {}
         for item in calls:
             for point in (*item.inputs, *item.outputs):
                 self._note(point, item)
@@ -156,15 +161,32 @@ class Judge:
         if not self.origins and not self.input_points:
             self._blame_largest_step()
 
+    def error(self, point: Point) -> float:
+        """The relative error; of a tensor that agrees but for padding, that of its real tokens."""
+        whole = effective(point)
+        if self._padding is None or whole <= self.limits.floor(point):
+            return whole
+        if point.key not in self._errors:
+            self._errors[point.key] = min(whole, self._on_real_tokens(point, self._padding))
+        return self._errors[point.key]
+
+    def _on_real_tokens(self, point: Point, mask: Array) -> float:
+        if len(point.reference) + len(point.port) > 2 or point.difference.basis != "values":
+            return math.inf
+        pairs = ((self.reference, point.reference[0]), (self.port, point.port[0]))
+        both = conformed(*(side.values.array(tensor) for side, tensor in pairs))
+        error = error_on_real_tokens(*both, mask) if both is not None else None
+        return math.inf if error is None else error
+
     def _note(self, point: Point, item: PairedCall) -> None:
         if not point.difference.is_comparable:
             return
         shown_by = item.reference[-1] if point.side == "outputs" else item.reference[0]
         self._at.setdefault((shown_by, point.side), []).append((point, item))
-        error = effective(point)
+        error = self.error(point)
         for tensor in point.reference:
             known = self.points.get(tensor.id)
-            if known is None or error < effective(known[0]):
+            if known is None or error < self.error(known[0]):
                 self.points[tensor.id] = (point, item)
         if error <= self.limits.floor(point):
             for tensor in point.port:
@@ -213,7 +235,7 @@ class Judge:
         ours, theirs = {t.id for t in point.reference}, {t.id for t in point.port}
         if ours & self.harmless or theirs & self._tainted_ports:
             return
-        error = effective(point)
+        error = self.error(point)
         if error <= self.limits.floor(point):
             return
         if frame is None:
@@ -247,7 +269,7 @@ class Judge:
     def _agrees(self, ids: set[int]) -> bool:
         """Whether tensors that were judged before agree: a later point where they do not is of another partner."""
         known = [self.points.get(identity) for identity in ids]
-        return all(item is not None and effective(item[0]) <= self.limits.floor(item[0]) for item in known)
+        return all(item is not None and self.error(item[0]) <= self.limits.floor(item[0]) for item in known)
 
     def _summary(self, index: int, side: SlotSide, slots: tuple[Slot, ...]) -> _Frame:
         """The worst error and the taint among what a call is given or returns."""
@@ -259,7 +281,7 @@ class Judge:
             ours, theirs = {t.id for t in point.reference}, {t.id for t in point.port}
             shown |= ours
             if not ours & self.harmless:
-                error = effective(point)
+                error = self.error(point)
                 if error > self.limits.floor(point) and is_whole(point.reference[0]):
                     error = math.inf  # another index may pick anything
                 found.add(error, is_tainted=bool(ours & self.tainted or theirs & self._tainted_ports))
@@ -267,7 +289,7 @@ class Judge:
             if slot.tensor is None or slot.tensor.id in shown or slot.tensor.id in self.harmless:
                 continue
             known = self.points.get(slot.tensor.id)
-            found.add(effective(known[0]) if known else 0.0, is_tainted=slot.tensor.id in self.tainted)
+            found.add(self.error(known[0]) if known else 0.0, is_tainted=slot.tensor.id in self.tainted)
         return found
 
     def _is_step(self, point: Point, error: float, before: float) -> bool:
@@ -353,7 +375,7 @@ class Judge:
     def _shown_to_differ(self, frame: int, tensor: Tensor) -> bool | None:
         """Of an output of `frame`, as the frame returns it."""
         shown = [
-            effective(point) > self.limits.floor(point)
+            self.error(point) > self.limits.floor(point)
             for point, _item in self._at.get((frame, "outputs"), ())
             if tensor.id in {t.id for t in point.reference}
         ]
@@ -381,7 +403,7 @@ class Judge:
 
     def _differs(self, tensor: Tensor) -> bool | None:
         known = self.points.get(tensor.id)
-        return None if known is None else effective(known[0]) > self.limits.floor(known[0])
+        return None if known is None else self.error(known[0]) > self.limits.floor(known[0])
 
     # verdicts of rows
 
@@ -391,6 +413,8 @@ class Judge:
         if not comparable:
             return "not comparable", math.nan
         error = max(map(effective, comparable))
+        if error > max(map(self.limits.floor, comparable)) >= max(map(self.error, comparable)):
+            return "only on padding", error
         differs = any(self._is_inherited(point) for point in comparable)
         if not differs:
             return "agrees", error
@@ -403,5 +427,5 @@ class Judge:
 
     def _is_inherited(self, point: Point) -> bool:
         ids = {t.id for t in point.reference}
-        differs = effective(point) > self.limits.floor(point) and not ids <= self.harmless
+        differs = self.error(point) > self.limits.floor(point) and not ids <= self.harmless
         return differs and bool(ids & self.tainted or {t.id for t in point.port} & self._tainted_ports)

@@ -38,7 +38,7 @@ FAMILIES = (
     Family("weights and biases", projections.find),
     Family("lookups and positions", positions.find),
     Family("rotary tables", rotary.find),
-    Family("attention", attention.find, is_of_frame=True),
+    Family("attention", attention.find),
     Family("convolutions and padding", convolution.find),
     Family("expert routing", routing.find),
     Family("activations and gates", activations.find),

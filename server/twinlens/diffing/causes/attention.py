@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from twinlens.diffing.causes.attention_view import Attention, attention_call, attention_of
+from twinlens.diffing.causes.attention_view import BLOCKED, Attention, attention_call, attention_of
 from twinlens.diffing.causes.evidence import Finding, Site, View, nice, residual, scale_of
-from twinlens.diffing.causes.masks import find_mask
+from twinlens.diffing.causes.masks import compare_blocked, find_mask
 from twinlens.diffing.causes.projections import head_of_interleaving
 from twinlens.diffing.causes.rotary import compare_tables, tables_of
 from twinlens.diffing.causes.score_fit import ScoreFit, fit_scores, rotated
@@ -23,6 +23,10 @@ _SAME_WEIGHTS = 1e-2
 
 
 def find(site: Site) -> Iterator[Finding]:
+    mask = _mask_tensors(site)
+    if mask is not None:
+        yield mask
+        return
     pair = _attentions(site)
     if pair is None:
         return
@@ -39,6 +43,24 @@ def find(site: Site) -> Iterator[Finding]:
     yield from direct
     if not direct and site.is_clean:
         yield from _values_matched_otherwise(site, ours, theirs)
+
+
+def _mask_tensors(site: Site) -> Finding | None:
+    """Two masks (batch, 1, queries, keys), of truth values or of numbers to add."""
+    blocked: list[Array] = []
+    for view in site.views:
+        shape = view.tensor.shape
+        if len(shape) not in (2, 3, 4) or shape[-1] < 2 or not view.side.values.has(view.tensor):
+            return None
+        values = view.target()
+        if values.dtype != bool and ("int" in view.tensor.dtype or not ((values == 0) | (values < BLOCKED)).all()):
+            return None
+        mask = np.asarray(~values if values.dtype == bool else values < BLOCKED)
+        blocked.append(np.asarray(mask.reshape(-1, *shape[-2:]) if len(shape) < 4 else mask.all(1)))
+    if blocked[0].shape != blocked[1].shape or blocked[0].shape[-2] < 2:
+        return None
+    queries, keys = blocked[0].shape[-2:]
+    return compare_blocked(site, blocked[0], blocked[1], np.arange(queries) + keys - queries)
 
 
 def _scores_agree(site: Site, ours: Attention, theirs: Attention) -> bool:
@@ -104,10 +126,17 @@ def _made_otherwise(site: Site, ours: ScoreFit, theirs: ScoreFit) -> Iterator[Fi
     if abs(ours.scale - theirs.scale) > max(1e-3, 2 * site.noise.unit) * ours.scale:
         finding = _scale_finding(site, ours.scale, theirs.scale, left)
         found.append(replace(finding, effect=abs(ours.scale - theirs.scale) / ours.scale))
-    if ours.cap != theirs.cap:
+    if ours.cap != theirs.cap and _effect_of_cap(ours, theirs) > max(10 * left, site.fit):
         found.append(soft_cap_finding(site, "attention scores", ours.cap, theirs.cap, left))
     large = [finding for finding in found if finding.effect > site.noise.floor]
     yield from sorted(large or found, key=lambda finding: -finding.effect)
+
+
+def _effect_of_cap(ours: ScoreFit, theirs: ScoreFit) -> float:
+    """How far, relative to itself, the largest score is moved by the smaller cap, on the side with the smaller scores:
+    where that is next to nothing, nobody can tell which cap the side has."""
+    cap, top = min(ours.cap, theirs.cap), min(ours.top, theirs.top)
+    return 1 - cap * math.tanh(top / cap) / top if top > 0 and math.isfinite(cap) else 0.0
 
 
 def _effect_of_table(ours: ScoreFit, theirs: ScoreFit) -> float:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import product
 
 import numpy as np
 
 from twinlens.diffing.causes.evidence import Finding, Site, View, is_floating, residual
-from twinlens.diffing.causes.positions import padding_of
+from twinlens.diffing.padding import padding_of
 from twinlens.diffing.shapes import conformed
 from twinlens.diffing.values import Array
 
 _CHANNELS = 6
+_MIXERS = re.compile(r"conv|mamba|ssm|scan|rnn|lstm|gru|delta|recurrent", re.I)
 
 
 def find(site: Site) -> Iterator[Finding]:
@@ -24,6 +26,8 @@ def find(site: Site) -> Iterator[Finding]:
 
 def _leaks(site: Site) -> Iterator[Finding]:
     """One side zeroes what stands at padding, the other hands it on."""
+    if not _mixes_tokens(site):
+        return
     both = conformed(site.reference.target(), site.port.target())
     if both is None or both[0].ndim < 3 or residual(both[1], both[0]) <= site.noise.unit:
         return
@@ -49,6 +53,13 @@ def _leaks(site: Site) -> Iterator[Finding]:
                 f"{site.port.node.class_name}.",
             )
             return
+
+
+def _mixes_tokens(site: Site) -> bool:
+    """Whether what was made goes into a convolution or a scan."""
+    paths = (*site.seen_by.pair.port, site.port.call.path)
+    nodes = [site.port.side.nodes[path] for path in paths]
+    return any(node.kind == "conv" or _MIXERS.search(node.class_name) for node in nodes)
 
 
 def _padded_otherwise(site: Site) -> Iterator[Finding]:

@@ -14,11 +14,13 @@ from twinlens.diffing.values import Array
 
 @dataclass(frozen=True, slots=True)
 class _Masks:
-    """Blocked pairs, (B, Q, K), of queries that see something on both sides. `ahead` is key minus query place."""
+    """Blocked pairs, (B, Q, K). `ahead` is key minus query place."""
 
     ours: Array
     theirs: Array
     ahead: Array
+    kept: Array
+    """(B, Q): queries that see something on both sides."""
 
 
 def find_mask(site: Site, ours: Attention, theirs: Attention) -> Iterator[Finding]:
@@ -26,15 +28,22 @@ def find_mask(site: Site, ours: Attention, theirs: Attention) -> Iterator[Findin
     if ours.scores.shape != theirs.scores.shape:
         return
     first, second = np.asarray(ours.blocked.all(1)), np.asarray(theirs.blocked.all(1))
-    empty, their_empty = np.asarray(first.all(-1)), np.asarray(second.all(-1))
-    yield from _empty_rows(site, ours, theirs, empty | their_empty | _broken_rows(ours) | _broken_rows(theirs))
-    kept = ~(empty | their_empty)
-    if (first == second)[kept].all():
+    places = np.asarray(ours.queries) + ours.scores.shape[-1] - ours.query_count
+    found = compare_blocked(site, first, second, places)
+    if found is not None:
+        yield found
         return
-    offset = ours.scores.shape[-1] - ours.query_count
-    ahead = np.arange(first.shape[-1])[None, :] - (ours.queries[:, None] + offset)
-    masks = _Masks(first & kept[..., None], second & kept[..., None], ahead)
-    yield _named(site, masks)
+    empty = np.asarray(first.all(-1)) | np.asarray(second.all(-1))
+    yield from _empty_rows(site, ours, theirs, empty | _broken_rows(ours) | _broken_rows(theirs))
+
+
+def compare_blocked(site: Site, first: Array, second: Array, places: Array) -> Finding | None:
+    """Of two masks (batch, queries, keys), true where blocked; `places` are those of the queries among the keys."""
+    kept = ~(np.asarray(first.all(-1)) | np.asarray(second.all(-1)))
+    if (first == second)[kept].all():
+        return None
+    ahead = np.arange(first.shape[-1])[None, :] - places[:, None]
+    return _named(site, _Masks(first, second, ahead, kept))
 
 
 def _broken_rows(attention: Attention) -> Array:
@@ -43,7 +52,8 @@ def _broken_rows(attention: Attention) -> Array:
 
 def _named(site: Site, masks: _Masks) -> Finding:
     where = f"in {site.port.node.class_name}"
-    ours, theirs, ahead = masks.ours, masks.theirs, np.broadcast_to(masks.ahead, masks.ours.shape)
+    ahead = np.broadcast_to(masks.ahead, masks.ours.shape)[masks.kept]
+    ours, theirs = masks.ours[masks.kept], masks.theirs[masks.kept]
     causal, their_causal = (_blocks_future(mask, ahead) for mask in (ours, theirs))
     if causal != their_causal:
         said = ("blocks", "lets a query look at") if causal else ("lets a query look at", "blocks")
@@ -56,7 +66,7 @@ def _named(site: Site, masks: _Masks) -> Finding:
     window, their_window = (_window(mask, ahead) for mask in (ours, theirs))
     if window != their_window:
         return _windows(site, window, their_window, where)
-    columns, their_columns = (_blocked_columns(mask, ahead, causal) for mask in (ours, theirs))
+    columns, their_columns = (_blocked_columns(mask, masks, causal) for mask in (masks.ours, masks.theirs))
     if not np.array_equal(columns, their_columns):
         more = int(np.count_nonzero(columns & ~their_columns)), int(np.count_nonzero(their_columns & ~columns))
         who = ("reference", "port") if more[0] else ("port", "reference")
@@ -110,10 +120,10 @@ def _window(mask: Array, ahead: Array) -> int | None:
     return seen if beyond.any() and mask[beyond].all() else None
 
 
-def _blocked_columns(mask: Array, ahead: Array, causal: bool) -> Array:
+def _blocked_columns(mask: Array, masks: _Masks, causal: bool) -> Array:
     """(B, K): keys that no query sees that could."""
-    could = ahead <= 0 if causal else np.ones_like(mask)
-    return (mask | ~could).all(-2) & could.any(-2)
+    could = np.broadcast_to(masks.ahead <= 0 if causal else True, mask.shape) & masks.kept[..., None]
+    return np.asarray((mask | ~could).all(-2) & could.any(-2))
 
 
 def _empty_rows(site: Site, ours: Attention, theirs: Attention, rows: Array) -> Iterator[Finding]:

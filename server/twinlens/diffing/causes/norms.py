@@ -68,9 +68,25 @@ def find(site: Site) -> Iterator[Finding]:
         return
     reference, port = norms[0], norms[1]
     fits = fit_norm(reference, site.fit), fit_norm(port, site.fit)
+    idle = [residual(norm.y, norm.x) <= site.fit for norm in (reference, port)]
+    if idle[0] != idle[1] and fits[1 if idle[0] else 0] is not None:
+        yield _idle(site, is_port=idle[1])
+        return
     if fits[0] is None or fits[1] is None:
         return
     yield from _differences(site, (reference, port), (fits[0], fits[1]))
+
+
+def _idle(site: Site, *, is_port: bool) -> Finding:
+    """A norm that hands on what it is given."""
+    who = "port" if is_port else "reference"
+    words = {view.node.canonical.rpartition(".")[2] for view in site.views}
+    return Finding(
+        "qk-norm" if words & {"qnorm", "knorm"} else "unknown",
+        f"the {who}'s {short(site.port.call.path)} returns what it is given, the other side's norms it",
+        0.0,
+        f"{'Norm' if is_port else 'Do not norm'} in {site.port.node.class_name}.",
+    )
 
 
 def _batch_norm_eps(site: Site) -> Iterator[Finding]:

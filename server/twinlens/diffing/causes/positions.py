@@ -10,7 +10,7 @@ import numpy as np
 
 from twinlens.diffing.causes.evidence import Finding, Site, View, nice, residual, short
 from twinlens.diffing.columns import matrix_of
-from twinlens.diffing.nodes import Side
+from twinlens.diffing.padding import padding_of
 from twinlens.diffing.values import Array
 
 _MOST_TOKENS = 4096
@@ -156,22 +156,6 @@ def _ignores_padding(mask: Array, aware: Array, plain: Array, gap: Array) -> boo
     counted = np.cumsum(kept, -1)
     offset = aware - counted
     return is_plain and right_where_full and len(np.unique(offset[kept])) == 1
-
-
-def padding_of(side: Side, shape: tuple[int, ...]) -> Array | None:
-    """The root's argument of zeros and ones that says which tokens are real, (batch, length); None where there is none
-    or it keeps all."""
-    root = side.trace.calls[0]
-    for slot in root.inputs:
-        tensor = slot.tensor
-        if tensor is None or len(tensor.shape) != 2 or not side.values.has(tensor):
-            continue
-        if shape and tensor.shape != tuple(shape[:2]):
-            continue
-        values = side.values.array(tensor)
-        if np.isin(values, (0, 1)).all() and not values.all() and values.any():
-            return values.astype(bool)
-    return None
 
 
 def _lookup(view: View, fit: float) -> _Lookup | None:

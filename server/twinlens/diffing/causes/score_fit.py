@@ -51,6 +51,8 @@ class ScoreFit:
     scale: float
     cap: float
     """`inf` where scores are not capped."""
+    top: float
+    """The largest score in absolute value."""
     residual: float
 
 
@@ -251,7 +253,8 @@ def _tried(
                 raw = np.einsum("qhd,khd->hqk", turned[sample.queries], keys[sample.keys][:, chosen])
                 for cap in caps:
                     scale, left = _scale(raw, sample, cap)
-                    yield ScoreFit(query, key, layout, table, heads, scale, cap, left)
+                    top = float(np.abs(sample.scores[sample.open]).max())
+                    yield ScoreFit(query, key, layout, table, heads, scale, cap, top, left)
 
 
 def _scale(raw: Array, sample: _Sample, cap: float) -> tuple[float, float]:
