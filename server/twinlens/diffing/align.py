@@ -60,8 +60,11 @@ def align(reference: Side, port: Side, mapping: MapFile | None = None) -> Alignm
     """The passes in their order: map file, exact path, shared names, parameters, order of execution, equal values."""
     draft = _Draft(reference, port)
     draft.pair_mapped(mapping or MapFile())
+    draft.pair_equal_roots()
     draft.pair_unique("path", lambda side, node: node.path.partition(".")[2] if node.path != side.root else None)
-    draft.pair_unique("name", lambda _side, node: node.canonical or None)
+    if not draft.is_open:
+        return draft.alignment()
+    draft.pair_unique("name", lambda side, node: side.canonical[node.path] or None)
     draft.pair_parameters()
     for _round in range(3):
         before = len(draft.pairs)
@@ -101,6 +104,11 @@ class _Draft:
 
     def free_port(self, path: str) -> bool:
         return path not in self.by_port and path not in self.apart_port
+
+    @property
+    def is_open(self) -> bool:
+        """Whether both sides have nodes that may still be paired."""
+        return len(self.by_reference) < len(self.reference.nodes) and len(self.by_port) < len(self.port.nodes)
 
     def free_nodes(self) -> tuple[list[Node], list[Node]]:
         return (
@@ -300,6 +308,14 @@ class _Draft:
             other = their_values.get(key)
             if other is not None and node.is_function == other.is_function:
                 self.add((node.path,), (other.path,), "values")
+
+    def pair_equal_roots(self) -> None:
+        """Two traces of one class: its paths are what they seem."""
+        ours, theirs = self.reference.nodes.get(self.reference.root), self.port.nodes.get(self.port.root)
+        if ours is None or theirs is None or ours.path != theirs.path or not _compatible(ours, theirs):
+            return
+        if self.free_reference(ours.path) and self.free_port(theirs.path):
+            self.add((ours.path,), (theirs.path,), "path")
 
     def pair_roots(self) -> None:
         if self.free_reference(self.reference.root) and self.free_port(self.port.root):

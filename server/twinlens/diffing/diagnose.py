@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from twinlens.diffing.causes import FAMILIES, Family
 from twinlens.diffing.causes.evidence import Finding, Identity, Site, View
@@ -41,7 +42,6 @@ class Diagnoser:
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
         self._comparison = judge.comparison
-        self._partners = dict(self._partner_identities())
         self._substitutes = substitutes(judge.comparison, judge.calls) if judge.is_replay else {}
         self._of_frames: dict[tuple[str, int, int, bool], list[Finding]] = {}
 
@@ -115,6 +115,10 @@ class Diagnoser:
             self._partners,
         )
 
+    @cached_property
+    def _partners(self) -> dict[Identity, Identity]:
+        return dict(self._partner_identities())
+
     def _partner_identities(self) -> Iterator[tuple[Identity, Identity]]:
         points = {point.key: point for item in self._judge.calls for point in (*item.inputs, *item.outputs)}
         for point in sorted(points.values(), key=effective, reverse=True):
@@ -166,6 +170,8 @@ class Diagnoser:
     def _repeated(self, found: list[Diagnosis], frames: set[tuple[int, int]]) -> Iterator[Diagnosis]:
         """The other places of each found one's role where the same cause hits."""
         codes = {self._place(d.origin): d.causes[0].code for d in found if d.causes and d.causes[0].code != "unknown"}
+        if not codes:
+            return
         count = 0
         for item in self._judge.calls:
             for point in (*item.inputs, *item.outputs):
@@ -199,6 +205,8 @@ class Diagnoser:
         return same_dtype and prints[0] != prints[1]
 
     def _may_hide(self, point: Point) -> bool:
+        if point.difference.basis != "values":
+            return False
         unit = self._judge.limits.noise(point).unit
         error = self._judge.error(point)
         return point.difference.is_comparable and error > (8 * unit if unit < _LOW_PRECISION else unit / 8)

@@ -18,8 +18,6 @@ class Node:
     """One module (or tapped function) of a trace, called or not."""
 
     path: str
-    canonical: str
-    """Its path in words that both code bases share; of a model's root, empty."""
     class_name: str
     kind: str
     parent: str | None
@@ -47,6 +45,11 @@ class Side:
     def flow(self) -> Flow:
         return flow_of(self.trace)
 
+    @cached_property
+    def canonical(self) -> Mapping[str, str]:
+        """By path: it in words that both code bases share; of a model's root, empty."""
+        return canonical_paths(self.nodes)
+
     @property
     def root(self) -> str:
         return self.trace.info.class_name
@@ -71,7 +74,7 @@ def _nodes(trace: Trace, modules: Mapping[str, Module]) -> dict[str, Node]:
         for name in (parameter.name, *parameter.aliases):
             owned.setdefault(name.rpartition(".")[0], []).append(parameter)
     paths = list(dict.fromkeys((*calls, *(path for path in owned if path in modules))))
-    canonical = canonical_paths(paths)
+    kinds: dict[str, str] = {}
     nodes: dict[str, Node] = {}
     for path in paths:
         own = calls.get(path, ())
@@ -79,9 +82,8 @@ def _nodes(trace: Trace, modules: Mapping[str, Module]) -> dict[str, Node]:
         class_name = own[0].class_name if own else module.class_name if module else ""
         nodes[path] = Node(
             path=path,
-            canonical=canonical[path],
             class_name=class_name,
-            kind=class_name if own and own[0].is_function else kind_of(class_name, "" if module else canonical[path]),
+            kind=class_name if own and own[0].is_function else _kind(class_name, path, kinds),
             parent=_parent(trace, own[0] if own else None, path, paths_set=calls.keys()),
             calls=tuple(call.index for call in own),
             parameters=tuple(owned.get(path, ())),
@@ -90,6 +92,13 @@ def _nodes(trace: Trace, modules: Mapping[str, Module]) -> dict[str, Node]:
             is_function=bool(own) and own[0].is_function,
         )
     return nodes
+
+
+def _kind(class_name: str, path: str, known: dict[str, str]) -> str:
+    """From the class; a trace that names no classes has the path's last word for one."""
+    if class_name not in known:
+        known[class_name] = kind_of(class_name, next(iter(canonical_paths([path]).values())))
+    return known[class_name]
 
 
 def _parent(trace: Trace, first: Call | None, path: str, paths_set: Iterable[str]) -> str | None:

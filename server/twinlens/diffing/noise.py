@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,12 @@ _NOISE = {
 _ORDER = tuple(_NOISE)
 PRINTED = Noise(1e-4, 1e-3, 2e-2, 5.0)
 """Of numbers that are known only as they were printed, with four decimals."""
+
+
+@lru_cache(maxsize=256)
+def noise_of_two(dtype: str, other: str) -> Noise:
+    """Of the coarser of two dtypes."""
+    return noise_of((dtype, other))
 
 
 def noise_of(dtypes: Iterable[str]) -> Noise:

@@ -45,8 +45,10 @@ class Point:
     reference: tuple[Tensor, ...]
     port: tuple[Tensor, ...]
     difference: Difference
-    permuted: Difference | None = None
+    permuted: Difference | None
     """The difference once the columns are in the order that the weights say; None where that order is the same."""
+    error: float
+    """The smaller relative error of the two; 0 where nothing could be compared."""
 
     @property
     def key(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -148,11 +150,15 @@ class Comparison:
             pair.reference if columns is not None else transform,
         )
         if side == "inputs" and self.reference.nodes[pair.reference[0]].kind == "softmax":
-            return Point(side, ours[0].place, theirs[0].place, reference, port, self._of_scores(reference[0], port[0]))
+            scores = self._of_scores(reference[0], port[0])
+            return Point(
+                side, ours[0].place, theirs[0].place, reference, port, scores, None, _least_error(scores, None)
+            )
         if key not in self._done:
             self._done[key] = self._compared(reference, port, pair if side == "outputs" else None, columns)
         difference, permuted = self._done[key]
-        return Point(side, ours[0].place, theirs[0].place, reference, port, difference, permuted)
+        error = _least_error(difference, permuted)
+        return Point(side, ours[0].place, theirs[0].place, reference, port, difference, permuted, error)
 
     def _compared(
         self, reference: tuple[Tensor, ...], port: tuple[Tensor, ...], pair: Pair | None, columns: Columns | None
@@ -304,6 +310,12 @@ class Comparison:
             found.append(Part(start, own, relative_error(values, ours[..., own])))
             start += tensor.shape[-1]
         return found
+
+
+def _least_error(difference: Difference, permuted: Difference | None) -> float:
+    if permuted is None:
+        return difference.relative if difference.is_comparable else 0.0
+    return min((item.relative for item in (difference, permuted) if item.is_comparable), default=0.0)
 
 
 def match_slots(ours: tuple[Slot, ...], theirs: tuple[Slot, ...]) -> list[tuple[Slot, Slot]]:

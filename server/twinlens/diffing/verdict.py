@@ -15,7 +15,7 @@ from typing import Literal
 from twinlens.diffing.choices import same_choices
 from twinlens.diffing.compare import is_whole, relative_error
 from twinlens.diffing.nodes import Side
-from twinlens.diffing.noise import PRINTED, Noise, noise_of
+from twinlens.diffing.noise import PRINTED, Noise, noise_of, noise_of_two
 from twinlens.diffing.padding import error_on_real_tokens, padding_of
 from twinlens.diffing.points import Comparison, PairedCall, Point, SlotSide
 from twinlens.diffing.shapes import conformed
@@ -64,14 +64,15 @@ class Limits:
     def noise(self, point: Point) -> Noise:
         if point.difference.basis == "printed":
             return PRINTED
-        own = noise_of([t.dtype for t in (*point.reference, *point.port)])
+        own = noise_of_two(point.reference[0].dtype, point.port[0].dtype)
         return own if own.unit > self.default.unit else self.default
 
     def floor(self, point: Point) -> float:
         """The relative error up to which a tensor agrees that is made of equal ones."""
         if self.override is not None:
             return self.override
-        return max(self.noise(point).floor, 2 * self._measured(point))
+        floor = self.noise(point).floor
+        return max(floor, 2 * self._measured(point)) if self.measured else floor
 
     def ceiling(self, point: Point) -> float:
         """The relative error that noise alone does not reach in a whole model."""
@@ -98,8 +99,7 @@ def _model_dtypes(side: Side) -> Iterable[str]:
 
 def effective(point: Point) -> float:
     """The relative error, columns in the order that the weights say; 0 where nothing could be compared."""
-    errors = [item.relative for item in (point.difference, point.permuted) if item is not None and item.is_comparable]
-    return min(errors, default=0.0)
+    return point.error
 
 
 @dataclass(slots=True)
@@ -144,6 +144,7 @@ class Judge:
         """By port tensor id: the reference tensors that it agrees with."""
         masks = (padding_of(side) for side in (comparison.reference, comparison.port))
         self._padding = next((mask for mask in masks if mask is not None), None)
+        self._is_any_beyond = False
         self._errors: dict[tuple[tuple[int, ...], tuple[int, ...]], float] = {}
         for item in calls:
             for point in (*item.inputs, *item.outputs):
@@ -184,15 +185,19 @@ class Judge:
         shown_by = item.reference[-1] if point.side == "outputs" else item.reference[0]
         self._at.setdefault((shown_by, point.side), []).append((point, item))
         error = self.error(point)
+        is_beyond = error > self.limits.floor(point)
+        self._is_any_beyond = self._is_any_beyond or is_beyond
         for tensor in point.reference:
             known = self.points.get(tensor.id)
             if known is None or error < self.error(known[0]):
                 self.points[tensor.id] = (point, item)
-        if error <= self.limits.floor(point):
+        if not is_beyond:
             for tensor in point.port:
                 self._agreeing_ports.setdefault(tensor.id, set()).update(t.id for t in point.reference)
 
     def _judge(self) -> None:
+        if not self._is_any_beyond:
+            return
         while True:
             self._walk()
             spikes = [origin for origin in self.origins if not self._matters(origin)]

@@ -80,7 +80,7 @@ def find(site: Site) -> Iterator[Finding]:
 def _idle(site: Site, *, is_port: bool) -> Finding:
     """A norm that hands on what it is given."""
     who = "port" if is_port else "reference"
-    words = {view.node.canonical.rpartition(".")[2] for view in site.views}
+    words = {view.side.canonical[view.node.path].rpartition(".")[2] for view in site.views}
     return Finding(
         "qk-norm" if words & {"qnorm", "knorm"} else "unknown",
         f"the {who}'s {short(site.port.call.path)} returns what it is given, the other side's norms it",

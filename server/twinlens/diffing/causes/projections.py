@@ -141,7 +141,11 @@ def _std(parameter: Parameter) -> float:
 
 def _embedding(side: Side, head: Parameter) -> Parameter | None:
     """The weight of the token embedding: of the head's shape, owned by an embedding."""
-    owners = [node for node in side.nodes.values() if node.kind == "embedding" or node.canonical.endswith("embedding")]
+    owners = [
+        node
+        for node in side.nodes.values()
+        if node.kind == "embedding" or side.canonical[node.path].endswith("embedding")
+    ]
     for node in owners:
         weight = matrix_of(node)
         if weight is not None and weight.tensor.shape == head.tensor.shape:
