@@ -1,6 +1,8 @@
 /** The view Traces: what `.twinlens/traces` of the workspace holds, the newest first. */
 
+import { isDeepStrictEqual } from "node:util";
 import * as vscode from "vscode";
+import { showFailure } from "./messages";
 import type { TraceEntry } from "./protocol";
 import type { Server } from "./server";
 import { traceDescription, traceLabel, traceTooltip } from "./trace-text";
@@ -19,7 +21,8 @@ export class TracesTree implements vscode.TreeDataProvider<TraceEntry>, vscode.D
   readonly #server: Server;
   readonly #changed = new vscode.EventEmitter<undefined>();
   readonly #following: vscode.Disposable;
-  #traces: Promise<readonly TraceEntry[]> | undefined;
+  #shown: readonly TraceEntry[] | undefined;
+  #asking: Promise<readonly TraceEntry[]> | undefined;
   #pause: NodeJS.Timeout | undefined;
   readonly onDidChangeTreeData = this.#changed.event;
 
@@ -28,28 +31,27 @@ export class TracesTree implements vscode.TreeDataProvider<TraceEntry>, vscode.D
     const watcher = vscode.workspace.createFileSystemWatcher(`**/${FILES}`, false, true, false);
     this.#following = vscode.Disposable.from(
       watcher,
-      watcher.onDidCreate(() => this.#refreshSoon()),
-      watcher.onDidDelete(() => this.#refreshSoon()),
-      vscode.workspace.onDidChangeWorkspaceFolders(() => this.refresh()),
-      server.onDidChangeState(() => this.refresh()),
+      watcher.onDidCreate(() => this.#listSoon()),
+      watcher.onDidDelete(() => this.#listSoon()),
+      vscode.workspace.onDidChangeWorkspaceFolders(() => this.#listSoon()),
+      server.onDidChangeState(() => this.#listSoon()),
     );
   }
 
   /** The traces as they are listed. */
-  traces(): Promise<readonly TraceEntry[]> {
-    this.#traces ??= this.#ask();
-    return this.#traces;
+  async traces(): Promise<readonly TraceEntry[]> {
+    return this.#shown ?? (await (this.#asking ?? this.list()));
   }
 
-  refresh(): void {
-    this.#traces = undefined;
+  /** Draws every row anew, with its age of now. */
+  async refresh(): Promise<void> {
+    await this.list();
     this.#changed.fire(undefined);
   }
 
   /** Lists anew, and answers the trace in `folder`. */
   async reload(folder: string): Promise<TraceEntry | undefined> {
-    this.refresh();
-    return (await this.traces()).find((entry) => entry.folder === folder);
+    return (await this.list()).find((entry) => entry.folder === folder);
   }
 
   async getChildren(entry?: TraceEntry): Promise<TraceEntry[]> {
@@ -77,6 +79,21 @@ export class TracesTree implements vscode.TreeDataProvider<TraceEntry>, vscode.D
     return item;
   }
 
+  /**
+   * Asks for the list anew. While rows are drawn, VS Code knows none of them, and an item chosen in a row's menu would
+   * miss its trace: the answer is fetched first, and nothing is drawn where it is what stands there.
+   */
+  async list(): Promise<readonly TraceEntry[]> {
+    const asking = this.#ask();
+    this.#asking = asking;
+    const traces = await asking;
+    if (this.#asking === asking && !isDeepStrictEqual(traces, this.#shown)) {
+      this.#shown = traces;
+      this.#changed.fire(undefined);
+    }
+    return traces;
+  }
+
   async #ask(): Promise<readonly TraceEntry[]> {
     if (this.#server.state.kind !== "running") {
       return [];
@@ -85,9 +102,9 @@ export class TracesTree implements vscode.TreeDataProvider<TraceEntry>, vscode.D
     return traces;
   }
 
-  #refreshSoon(): void {
+  #listSoon(): void {
     clearTimeout(this.#pause);
-    this.#pause = setTimeout(() => this.refresh(), PAUSE_MILLISECONDS);
+    this.#pause = setTimeout(() => void this.list().catch(showFailure), PAUSE_MILLISECONDS);
   }
 
   dispose(): void {

@@ -44,7 +44,7 @@ export function registerTraces(server: Server): vscode.Disposable {
         }
       }),
     ),
-    vscode.commands.registerCommand("twinlens.traces.refresh", () => tree.refresh()),
+    vscode.commands.registerCommand("twinlens.traces.refresh", () => tree.refresh().catch(showFailure)),
     onEntry("twinlens.traces.openSummary", openSummary),
     onEntry("twinlens.traces.compareWith", async (entry) => {
       const others = (await tree.traces()).filter(({ folder }) => folder !== entry.folder);
@@ -63,11 +63,11 @@ export function registerTraces(server: Server): vscode.Disposable {
     ),
     onEntry("twinlens.traces.rename", async (entry) => {
       await rename(entry, await tree.traces());
-      tree.refresh();
+      await tree.list();
     }),
     onEntry("twinlens.traces.delete", async (entry) => {
       await remove(entry);
-      tree.refresh();
+      await tree.list();
     }),
   );
 }

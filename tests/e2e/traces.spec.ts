@@ -164,19 +164,17 @@ test("traces are renamed, compared with the one before, and deleted", async ({ e
     await traceSample(editor, "LumenModel");
     await expect(traceRows(editor)).toHaveCount(count);
   }
-  await traceRows(editor).first().click({ button: "right" });
-  await editor.page.getByRole("menuitem", { name: "Rename…" }).click();
+  await editor.chooseFromContextMenu(traceRows(editor).first(), "Rename…");
   await editor.quickInput.fill("after the fix");
   await editor.page.keyboard.press("Enter");
   await expect(traceRows(editor).filter({ hasText: "after the fix" })).toBeVisible();
 
-  await traceRows(editor).filter({ hasText: "after the fix" }).click({ button: "right" });
-  await editor.page.getByRole("menuitem", { name: "Compare With the Previous of This Class" }).click();
+  const renamed = traceRows(editor).filter({ hasText: "after the fix" });
+  await editor.chooseFromContextMenu(renamed, "Compare With the Previous of This Class");
   await expect(editor.page.locator(".tabs-container .tab.active")).toContainText("LumenModel ↔ after the fix");
   await editor.screenshot("traces-compare");
 
-  await traceRows(editor).filter({ hasText: "after the fix" }).click({ button: "right" });
-  await editor.page.getByRole("menuitem", { name: "Delete", exact: true }).click();
+  await editor.chooseFromContextMenu(renamed, "Delete");
   await editor.page.locator(".monaco-dialog-box").getByRole("button", { name: "Delete" }).click();
   await expect(traceRows(editor)).toHaveCount(1);
   const left = await readdir(join(editor.folder, ".twinlens", "traces"));

@@ -89,6 +89,17 @@ export class Editor {
     return this.quickRows.filter({ has: this.page.locator(".label-name").getByText(label, { exact: true }) }).first();
   }
 
+  /** Chooses an item of the context menu of what is pointed at. */
+  async chooseFromContextMenu(target: Locator, title: string): Promise<void> {
+    await target.click({ button: "right" });
+    const item = this.page.getByRole("menuitem", { name: title, exact: true });
+    // A menu takes no click in its first tenth of a second, lest the right click's own release choose; it takes a key.
+    await item.hover();
+    await expect(item).toBeFocused();
+    await this.page.keyboard.press("Enter");
+    await expect(item).toHaveCount(0);
+  }
+
   /** Puts the cursor at a line and column, both counted from 1, as the status bar shows them. */
   async goTo(line: number, column = 1): Promise<void> {
     await this.page.keyboard.press("ControlOrMeta+g");
