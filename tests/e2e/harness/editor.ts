@@ -120,16 +120,22 @@ export class Editor {
     await this.page.mouse.click(x, y);
   }
 
-  /** Rests the pointer on a word, in the line that holds `inLine`, and answers the hover that opens. */
+  /**
+   * Rests the pointer on a word, in the line that holds `inLine`, and answers the hover that opens. VS Code asks once
+   * each time the pointer comes to rest: where lenses move the line just then, or the server still starts, nothing
+   * opens, and the pointer has to come again.
+   */
   async hoverWord(word: string, inLine = word): Promise<Locator> {
-    const line = await this.line(inLine);
-    // A hover that is open does not ask again: leave first.
-    await this.page.locator(".part.statusbar").hover({ position: { x: 300, y: 5 } });
-    await expect(this.hover).toHaveCount(0);
-    const { x, y } = await middleOf(line, word);
-    await this.page.mouse.move(x - 1, y);
-    await this.page.mouse.move(x, y);
-    await expect(this.hover.first()).toBeVisible();
+    await expect(async () => {
+      const line = await this.line(inLine);
+      // A hover that is open does not ask again: leave first.
+      await this.page.locator(".part.statusbar").hover({ position: { x: 300, y: 5 } });
+      await expect(this.hover).toHaveCount(0);
+      const { x, y } = await middleOf(line, word);
+      await this.page.mouse.move(x - 1, y);
+      await this.page.mouse.move(x, y);
+      await expect(this.hover.first()).toBeVisible({ timeout: 3_000 });
+    }).toPass({ timeout: 30_000 });
     return this.hover.first();
   }
 
