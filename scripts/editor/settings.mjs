@@ -17,6 +17,7 @@ export const baseSettings = {
   "workbench.secondarySideBar.defaultVisibility": "hidden",
   "workbench.startupEditor": "none",
   "workbench.tips.enabled": false,
+  "workbench.welcomePage.walkthroughs.openOnInstall": false,
 };
 
 // The browser's window counts the server as a remote machine: settings of machine scope are read from the second alone.
