@@ -1,7 +1,9 @@
 import { venvPython } from "../../scripts/lib/paths.mjs";
 import { expect, test } from "./harness";
 
-test("opening a Python file starts Twinlens; its walkthrough and its commands are in the palette", async ({ editor }) => {
+test("opening a Python file starts Twinlens; its walkthrough and its commands are in the palette", async ({
+  editor,
+}) => {
   await editor.openFile("lumen/modeling_lumen.py");
   await editor.extensionIsActive();
   await editor.runCommand("Welcome: Open Walkthrough...");
