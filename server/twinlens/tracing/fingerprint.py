@@ -1,8 +1,9 @@
 """Hashes of a tensor's values that survive, or name, a transposition.
 
-Each value's float64 bits are mixed to 64 bits (the finaliser of SplitMix64, Steele, Lea, Flood 2014); `values` is the
-sum of the mixes, `ordered` the sum of each mix times an odd number that grows with its place. All arithmetic is
-modulo 2**64, which is what torch's int64 does. -0.0 counts as 0.0, every NaN as the same NaN.
+Each value's float32 bits are mixed and squared; `values` is the sum of the squares, `ordered` the sum of each square
+times an odd number that grows with its place. Sums are modulo 2**64, which is what torch's int64 does. A value that
+float32 does not hold counts with the float64 bits of what it leaves out, so that equal values in any two dtypes hash
+alike. -0.0 counts as 0.0, every NaN as the same NaN.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import torch
 
 from twinlens.tracing.record import Fingerprint
 
-_PIECE = 32768
+_PIECE = 32000
 _MODULUS = 1 << 64
 
 
@@ -60,34 +61,52 @@ def _mixed_sums(batch: torch.Tensor) -> _MixedSums:
             some, lines = slice(first, first + matrices_a_piece), slice(top, top + rows_a_piece)
             mixes = _mix(_bits(batch[some, lines])).to(batch.device)
             in_rows = mixes.sum(2)
-            sums.matrices[some] += in_rows.sum(1)
-            sums.rows[lines] += in_rows.sum(0)
+            if depth > 1:  # of a single one it has no weight
+                sums.matrices[some].add_(in_rows.sum(1))
+            sums.rows[lines].add_(in_rows.sum(0) if len(in_rows) > 1 else in_rows[0])
             sums.columns.add_(mixes.sum((0, 1)))
     return sums
 
 
 def _bits(values: torch.Tensor) -> torch.Tensor:
-    """int64 of the same shape: each value's bits as float64; of a complex one, those of both parts joined."""
+    """int32 of the same shape, one number a value: of a complex one, those of both parts joined."""
+    if values.device.type == "mps":  # no float64 there
+        values = values.cpu()
     if values.is_quantized:
         values = values.dequantize()
     if values.is_complex():
         pair = torch.view_as_real(values.resolve_conj())
         return _bits(pair[..., 0]) ^ (_bits(pair[..., 1]) * 3)
-    if values.device.type == "mps":  # no float64 there
-        values = values.cpu()
-    exact = values.to(torch.float64) + 0.0
-    return exact.masked_fill_(exact.isnan(), torch.nan).view(torch.int64)
+    if values.is_floating_point() and values.element_size() <= 4:
+        return _bits_of_float32(values.to(torch.float32))
+    exact = values.to(torch.float64)
+    nearest = exact.to(torch.float32)
+    left_out = torch.where(nearest.isfinite(), exact - nearest, torch.where(exact.isfinite(), exact, 0.0)) + 0.0
+    words = left_out.view(torch.int64)
+    return _bits_of_float32(nearest) + (words * _ODD_64).bitwise_right_shift(32).to(torch.int32)
+
+
+def _bits_of_float32(values: torch.Tensor) -> torch.Tensor:
+    values = values + 0.0
+    if values.sum().isnan():  # also where infinities cancel each other: filling in no NaN does no harm
+        values.masked_fill_(values.isnan(), torch.nan)
+    return values.view(torch.int32)
 
 
 def _mix(bits: torch.Tensor) -> torch.Tensor:
-    """SplitMix64's finaliser, in place. torch shifts int64 with its sign; the mask makes the shift a logical one."""
-    bits.bitwise_xor_((bits >> 30).bitwise_and_((1 << 34) - 1)).mul_(_signed(0xBF58476D1CE4E5B9))
-    bits.bitwise_xor_((bits >> 27).bitwise_and_((1 << 37) - 1)).mul_(_signed(0x94D049BB133111EB))
-    return bits.bitwise_xor_((bits >> 31).bitwise_and_((1 << 33) - 1))
+    """int64: the square of each int32, read as unsigned, after a multiplication and an xor with its upper half. No two
+    are mixed alike."""
+    words = (bits * _ODD_32).to(torch.int64).bitwise_and_(0xFFFFFFFF)
+    words.bitwise_xor_(words >> 16)
+    return words.mul_(words)
 
 
-def _signed(number: int) -> int:
-    return number - _MODULUS if number >= _MODULUS >> 1 else number
+def _signed(number: int, bits: int) -> int:
+    return number - (1 << bits) if number >> (bits - 1) else number
+
+
+_ODD_32 = _signed(0x9E3779B1, 32)
+_ODD_64 = _signed(0x9E3779B97F4A7C15, 64)
 
 
 def combined_hash(parts: Iterable[str]) -> str:

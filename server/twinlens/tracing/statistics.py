@@ -1,6 +1,6 @@
 """Statistics and norm profiles of one tensor, in float64.
 
-The work is cut into pieces of 32,768 elements: such a piece stays in a core's cache, and torch runs it on one thread,
+The work is cut into pieces of 32,000 elements: such a piece stays in a core's cache, and torch runs it on one thread,
 so that statistics cost the same beside a busy machine.
 """
 
@@ -13,8 +13,9 @@ import torch
 
 from twinlens.tracing.record import Statistics
 
-_PIECE = 32768
+_PIECE = 32000
 _LONGEST_PROFILE = 65536
+_COMPARED_AS_THEY_ARE = (torch.float16, torch.bfloat16, torch.float32)
 
 
 class Profile(NamedTuple):
@@ -66,8 +67,9 @@ def _sums(rows: torch.Tensor) -> _Sums:
     column_squares = torch.zeros(width, dtype=torch.float64, device=rows.device)
     total, squares, smallest, largest, nonzeros = 0.0, 0.0, math.inf, -math.inf, 0
     for start in range(0, height, step):
-        piece = rows[start : start + step].to(torch.float64)
-        low, high = piece.aminmax()
+        values = rows[start : start + step]
+        piece = values.to(torch.float64)
+        low, high = (values if rows.dtype in _COMPARED_AS_THEY_ARE else piece).aminmax()
         nonzeros += int(piece.count_nonzero())
         total += float(piece.sum())
         piece = piece * piece

@@ -126,6 +126,29 @@ def test_one_changed_value_changes_every_fingerprint():
     assert all(a != b for a, b in zip(fingerprint(weight), fingerprint(changed), strict=True))
 
 
+@pytest.mark.parametrize(
+    ("value", "other"),
+    [
+        (1.0, 1.0 + 2**-52),
+        (1e300, 2e300),
+        (math.inf, 1e300),
+        (math.inf, -math.inf),
+        (2**24, 2**24 + 1),
+        (math.nan, 0.0),
+        (3 + 4j, 4 + 3j),
+    ],
+)
+def test_values_that_float32_does_not_tell_apart_have_other_fingerprints(value, other):
+    dtype = torch.complex128 if isinstance(value, complex) else torch.int64 if isinstance(value, int) else torch.float64
+    prints = [fingerprint(torch.tensor([value_, 1], dtype=dtype)).values for value_ in (value, other)]
+    assert prints[0] != prints[1]
+
+
+def test_zeros_of_both_signs_and_every_nan_count_alike():
+    one, other = torch.tensor([0.0, math.nan, math.inf]), torch.tensor([-0.0, -math.nan, math.inf])
+    assert fingerprint(one) == fingerprint(other) == fingerprint(one.double())
+
+
 def test_a_packed_file_is_a_safetensors_file_once_closed(tmp_path):
     packed = PackedTensors(tmp_path, header_room=4096, metadata={"class": "Net"})
     tensors = {
