@@ -1,6 +1,9 @@
+import { execFile } from "node:child_process";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import type { Locator } from "@playwright/test";
+import { venvPython } from "../../scripts/lib/paths.mjs";
 import { type Editor, expect, test } from "./harness";
 
 const SAMPLE = "lumen/modeling_lumen.py";
@@ -143,7 +146,7 @@ test("a forward that raises is marked in the view, and its error is told", async
   await expect(editor.page.locator(".part.panel .view-lines")).toContainText("trouble.py");
 });
 
-test("a recipe that raises and a class without one each get their sentence and a way on", async ({ editor }) => {
+test("a recipe that raises, a class without one and an interpreter without torch each get their sentence and a way on", async ({ editor }) => {
   await editor.openFile(TROUBLE);
   await (await lens(editor, "Trace forward", TROUBLE, "def unreadable")).click();
   await expect(editor.notification("when running the recipe trouble.py::unreadable")).toBeVisible({ timeout: TRACING });
@@ -156,6 +159,17 @@ test("a recipe that raises and a class without one each get their sentence and a
     "from nets.unknown import UnknownNet",
   );
   await editor.screenshot("traces-template");
+
+  // The server runs with it, since it brings its own libraries; a model cannot.
+  const bare = join(editor.folder, "..", "bare");
+  await promisify(execFile)(venvPython, ["-m", "venv", "--without-pip", bare]);
+  const python = join(bare, "bin", "python");
+  await editor.updateSettings({ "twinlens.interpreter": python });
+  await expect.poll(() => editor.logs(), { timeout: 60_000 }).toContain(`Starting the server with ${python}`);
+  await editor.openFile(SAMPLE);
+  await (await lens(editor, "Trace forward", SAMPLE, "class LumenModel")).click();
+  await expect(editor.notification("has no torch, which a trace needs")).toBeVisible({ timeout: TRACING });
+  await editor.screenshot("traces-no-torch");
 });
 
 test("traces are renamed, compared with the one before, and deleted", async ({ editor }) => {

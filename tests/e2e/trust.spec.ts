@@ -26,10 +26,13 @@ test("in Restricted Mode no Python of the workspace is run; once trusted, the on
   const logs = editor.page.locator(".part.panel .view-lines");
   await expect(logs).toContainText("(PATH)");
   await editor.screenshot("trust-restricted");
+  await expect(editor.codeLens("Trace forward")).toHaveCount(0);
   expect(await ran()).toBe(false);
 
   await editor.runCommand("Workspaces: Manage Workspace Trust");
   await editor.page.locator(".workspace-trust-editor").getByRole("button", { name: "Trust", exact: true }).click();
   await expect.poll(() => editor.logs(), { timeout: 60_000 }).toContain("(Python Environments)");
   expect(await ran()).toBe(true);
+  await editor.openFile("lumen/modeling_lumen.py");
+  await expect(editor.codeLens("Trace forward").filter({ visible: true }).first()).toBeVisible({ timeout: 60_000 });
 });
