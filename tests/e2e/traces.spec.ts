@@ -146,7 +146,9 @@ test("a forward that raises is marked in the view, and its error is told", async
   await expect(editor.page.locator(".part.panel .view-lines")).toContainText("trouble.py");
 });
 
-test("a recipe that raises, a class without one and an interpreter without torch each get their sentence and a way on", async ({ editor }) => {
+test("a recipe that raises, a class without one and an interpreter without torch each get their sentence and a way on", async ({
+  editor,
+}) => {
   await editor.openFile(TROUBLE);
   await (await lens(editor, "Trace forward", TROUBLE, "def unreadable")).click();
   await expect(editor.notification("when running the recipe trouble.py::unreadable")).toBeVisible({ timeout: TRACING });
