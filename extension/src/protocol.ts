@@ -299,6 +299,58 @@ export interface SkippingModelsResult {
   readonly models: readonly SkippingModel[];
 }
 
+/**
+ * Compares two traces (folders or summary files) and keeps the diff open as `id`; one that is open is replaced.
+ *
+ * `rtol` is a relative error of the user's own, below 0 for the noise floor of the dtype. `replay` runs the port
+ * again, each of its modules on the reference's inputs; both traces must say what they were made from.
+ */
+export interface DiffOpenParams {
+  readonly id: string;
+  readonly reference: string;
+  readonly port: string;
+  readonly rtol?: number;
+  readonly replay?: boolean;
+}
+
+/** `table` is a JSON file with all that the page shows at first; `map` the file that holds pairs made by hand. */
+export interface DiffOpened {
+  readonly table: string;
+  readonly map: string;
+  readonly outcome: "agree" | "differ" | "inputs differ" | "not comparable";
+  readonly reason: string;
+}
+
+/** Asks for all that is known of one row of an open diff. */
+export interface DiffRowParams {
+  readonly id: string;
+  readonly row: number;
+}
+
+/** `json` is what twinlens/diffing/details.py says of a row; the page reads it. */
+export interface DiffDetails {
+  readonly json: string;
+}
+
+/** Two module paths to pair by hand, or to take apart. The diff stays as it was until it is opened again. */
+export interface DiffPairParams {
+  readonly id: string;
+  readonly reference: string;
+  readonly port: string;
+  readonly apart?: boolean;
+}
+
+/** An open diff. */
+export interface DiffId {
+  readonly id: string;
+}
+
+/** Two JSON files for a text diff: paired modules under one name, numbers that agree alike. */
+export interface DiffSummaries {
+  readonly reference: string;
+  readonly port: string;
+}
+
 export interface Requests {
   "twinlens/similarClasses": { params: SimilarClassesParams; result: SimilarClassesResult };
   "twinlens/similarInFile": { params: SimilarInFileParams; result: SimilarInFileResult };
@@ -313,6 +365,11 @@ export interface Requests {
   "twinlens/recipes": { params: RecipesParams; result: RecipeList };
   "twinlens/recipeTemplate": { params: RecipeTemplateParams; result: RecipeTemplate };
   "twinlens/patchMatches": { params: PatchMatchesParams; result: PatchMatchesResult };
+  "twinlens/diffOpen": { params: DiffOpenParams; result: DiffOpened };
+  "twinlens/diffRow": { params: DiffRowParams; result: DiffDetails };
+  "twinlens/diffPair": { params: DiffPairParams; result: Nothing };
+  "twinlens/diffSummaries": { params: DiffId; result: DiffSummaries };
+  "twinlens/diffClose": { params: DiffId; result: Nothing };
 }
 
 export interface Notifications {

@@ -401,6 +401,71 @@ class SkippingModelsResult:
     models: list[SkippingModel]
 
 
+@attrs.frozen
+class DiffOpenParams:
+    """Compares two traces (folders or summary files) and keeps the diff open as `id`; one that is open is replaced.
+
+    `rtol` is a relative error of the user's own, below 0 for the noise floor of the dtype. `replay` runs the port
+    again, each of its modules on the reference's inputs; both traces must say what they were made from.
+    """
+
+    id: str
+    reference: str
+    port: str
+    rtol: float = -1.0
+    replay: bool = False
+
+
+@attrs.frozen
+class DiffOpened:
+    """`table` is a JSON file with all that the page shows at first; `map` the file that holds pairs made by hand."""
+
+    table: str
+    map: str
+    outcome: Literal["agree", "differ", "inputs differ", "not comparable"]
+    reason: str
+
+
+@attrs.frozen
+class DiffRowParams:
+    """Asks for all that is known of one row of an open diff."""
+
+    id: str
+    row: int
+
+
+@attrs.frozen
+class DiffDetails:
+    """`json` is what twinlens/diffing/details.py says of a row; the page reads it."""
+
+    json: str
+
+
+@attrs.frozen
+class DiffPairParams:
+    """Two module paths to pair by hand, or to take apart. The diff stays as it was until it is opened again."""
+
+    id: str
+    reference: str
+    port: str
+    apart: bool = False
+
+
+@attrs.frozen
+class DiffId:
+    """An open diff."""
+
+    id: str
+
+
+@attrs.frozen
+class DiffSummaries:
+    """Two JSON files for a text diff: paired modules under one name, numbers that agree alike."""
+
+    reference: str
+    port: str
+
+
 SIMILAR_CLASSES = "twinlens/similarClasses"
 SIMILAR_IN_FILE = "twinlens/similarInFile"
 CLASS_TEXT = "twinlens/classText"
@@ -416,6 +481,11 @@ TRACES = "twinlens/traces"
 RECIPES = "twinlens/recipes"
 RECIPE_TEMPLATE = "twinlens/recipeTemplate"
 PATCH_MATCHES = "twinlens/patchMatches"
+DIFF_OPEN = "twinlens/diffOpen"
+DIFF_ROW = "twinlens/diffRow"
+DIFF_PAIR = "twinlens/diffPair"
+DIFF_SUMMARIES = "twinlens/diffSummaries"
+DIFF_CLOSE = "twinlens/diffClose"
 TRACE_PROGRESS = "twinlens/traceProgress"
 TRACE_OUTPUT = "twinlens/traceOutput"
 
@@ -433,6 +503,11 @@ REQUESTS: dict[str, tuple[type[attrs.AttrsInstance], type[attrs.AttrsInstance]]]
     RECIPES: (RecipesParams, RecipeList),
     RECIPE_TEMPLATE: (RecipeTemplateParams, RecipeTemplate),
     PATCH_MATCHES: (PatchMatchesParams, PatchMatchesResult),
+    DIFF_OPEN: (DiffOpenParams, DiffOpened),
+    DIFF_ROW: (DiffRowParams, DiffDetails),
+    DIFF_PAIR: (DiffPairParams, Nothing),
+    DIFF_SUMMARIES: (DiffId, DiffSummaries),
+    DIFF_CLOSE: (DiffId, Nothing),
 }
 
 NOTIFICATIONS: dict[str, type[attrs.AttrsInstance]] = {

@@ -20,7 +20,7 @@ from twinlens.lsp.checkouts import Checkouts
 from twinlens.lsp.contributions import Contributions, answers
 from twinlens.lsp.documents import Documents
 from twinlens.lsp.editor import Editor
-from twinlens.lsp.features import checks, lookalikes, mlinter, similarity, skips, traces
+from twinlens.lsp.features import checks, diffs, lookalikes, mlinter, similarity, skips, traces
 from twinlens.lsp.handlers import join_contributions
 from twinlens.lsp.jsonrpc import TwinlensProtocol
 from twinlens.lsp.library_index import LibraryIndex
@@ -38,7 +38,7 @@ class Feature(Protocol):
         """Adds the feature's contributors and requests."""
 
 
-FEATURES: tuple[Feature, ...] = (similarity, lookalikes, traces, checks, mlinter, skips)
+FEATURES: tuple[Feature, ...] = (similarity, lookalikes, traces, diffs, checks, mlinter, skips)
 
 
 class TwinlensServer(LanguageServer):

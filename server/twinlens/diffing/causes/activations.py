@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import erf, expit
 
 from twinlens.diffing.causes.evidence import Finding, Identity, Site, View, residual
+from twinlens.diffing.causes.formulas import erf, expit
 from twinlens.diffing.columns import rounded_to
 from twinlens.diffing.values import Array
 

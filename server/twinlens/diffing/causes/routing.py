@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.special import expit, softmax
 
 from twinlens.diffing.causes.activations import ACTIVATIONS
 from twinlens.diffing.causes.evidence import Finding, Site, View, is_floating, nice, residual
+from twinlens.diffing.causes.formulas import expit, softmax
 from twinlens.diffing.nodes import Side
 from twinlens.diffing.values import Array
 from twinlens.tracing.record import Parameter, Tensor
