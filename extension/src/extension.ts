@@ -4,6 +4,7 @@ import * as vscode from "vscode";
 import { registerChecks } from "./checks";
 import { registerCompare } from "./compare";
 import { registerDebugInformation } from "./debug-information";
+import { registerDiffs } from "./diffs";
 import { registerInherit } from "./inherit";
 import { InterpreterChoice } from "./interpreter";
 import { createLogs } from "./logs";
@@ -37,6 +38,7 @@ export function activate(context: vscode.ExtensionContext): void {
     registerSkippedTestsView(theServer),
     registerChecks(theServer),
     registerTraces(theServer),
+    registerDiffs(context, theServer),
     vscode.commands.registerCommand("twinlens.restartServer", () => theServer.restart()),
     vscode.workspace.onDidGrantWorkspaceTrust(() => theServer.restart()),
     interpreters.onDidChange(() => theServer.restartIfInterpreterChanged()),

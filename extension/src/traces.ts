@@ -1,7 +1,6 @@
 /** Traces: the commands of the lenses, and the view's. */
 
 import * as vscode from "vscode";
-import { compareTraces } from "./compare-traces";
 import { showFailure } from "./messages";
 import type { TraceEntry } from "./protocol";
 import type { Server } from "./server";
@@ -124,6 +123,11 @@ async function openSummary(entry: TraceEntry): Promise<void> {
     throw new Error(`${entry.name} has no summary: its run was ended before it was written.`);
   }
   await vscode.window.showTextDocument(vscode.Uri.file(entry.summary));
+}
+
+/** Opens the page that tells `port` from `reference`. */
+function compareTraces(reference: TraceEntry, port: TraceEntry): Thenable<unknown> {
+  return vscode.commands.executeCommand("twinlens.compareTraces", reference.folder, port.folder);
 }
 
 async function rename(entry: TraceEntry, traces: readonly TraceEntry[]): Promise<void> {

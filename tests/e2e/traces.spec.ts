@@ -187,7 +187,10 @@ test("traces are renamed, compared with the one before, and deleted", async ({ e
 
   const renamed = traceRows(editor).filter({ hasText: "after the fix" });
   await editor.chooseFromContextMenu(renamed, "Compare With the Previous of This Class");
-  await expect(editor.page.locator(".tabs-container .tab.active")).toContainText("LumenModel ↔ after the fix");
+  await expect(editor.webview.getByRole("heading", { level: 1 })).toContainText("The traces agree", {
+    timeout: TRACING,
+  });
+  await expect(editor.page.locator(".tabs-container .tab.active")).toContainText("↔ after the fix");
   await editor.screenshot("traces-compare");
 
   await editor.chooseFromContextMenu(renamed, "Delete");
