@@ -12,8 +12,9 @@ from torch import nn
 
 from twinlens.tracing.errors import NoRecipeError
 from twinlens.tracing.inputs import guesses
+from twinlens.tracing.plans import PLANS, Plan
 from twinlens.tracing.recipes import Prepared, seed_everything
-from twinlens.tracing.shrink import PLANS, Plan, shrunk
+from twinlens.tracing.shrink import shrunk
 
 _MOST_PARAMETERS = 200_000_000
 Say = Callable[[str], None]

@@ -13,14 +13,15 @@ HEAD_SIZE = re.compile(r"head_dim$|headdim$|d_kv$|d_head$|head_size$")
 VOCAB = re.compile(r"vocab_sizes?$|vocab_size_per_layer_input$")
 TOKEN_ID = re.compile(r"(token_id|token_index|_token_ids|unk_index|_pad_id|_id|_ids)$")
 EXPERTS = re.compile(r"^(num|n|moe_num)_(routed_|local_)?experts$")
-CHOSEN_EXPERTS = re.compile(r"experts_per_tok(en)?$|^moe_top_?k$|^moe_k$|^num_selected_experts$")
+CHOSEN_EXPERTS = re.compile(r"experts_per_tok(en)?$|^moe_top_?k$|^moe_k$|^top_k_experts$|^num_selected_experts$")
 EXPERT_GROUPS = re.compile(r"^(n_group|topk_group|num_expert_group)$")
+SHARED_EXPERTS = re.compile(r"^(num|n)_shared_experts$")
 IMAGE = re.compile(r"(^|_)(image_size|img_size|resolution|crop_size)$")
 SLIDING = re.compile(r"^(sliding_window|sliding_window_size|attention_chunk_size)$")
 DEPTHS = re.compile(
     r"depths?$|num_block_repeats|blocks_per_stage|num_blocks|n_attn_blocks|block_sizes|^layers$|numb_of_layers"
 )
-LAYER_INDICES = re.compile(r"(^|_)(ind|idx|idxs|index|indexes|indices|layer_ids)$|_layers$")
+LAYER_INDICES = re.compile(r"(^|_)(ind|idx|idxs|index|indexes|indices|layer_ids)$|_layers$|feature_layer$")
 NEVER_A_WIDTH = re.compile(
     r"max_|position|vocab|token|_ids?$|image|patch|window|num_|^n_(?!embd|inner|mels)|frames|length|kernel|stride|rate|context"
     r"|sampling|window|queries|points|mel|bins|ratio|chunk|size_divis|latents$|temperature|seq|resolution"
@@ -35,7 +36,7 @@ _WIDTH = re.compile(
     r"hidden_size|hidden_dim|hidden_channels|d_model|n_embd|n_inner|embed_dim|embeds?_dim|embedding_size|embedding_dim|emb_(dim|size)"
     r"|ffn_(dim|size)|d_?ff$|dim_ff|feedforward_dim|dim_feedforward|intermediate_(size|dim)|d_inner|mlp_dim|head_dim|headdim|d_head|d_kv"
     r"|head_size|_rank$|_dim$|^dim$|^dim_|(^|_)width$|projection_size|units$|pos_feats|query_pre_attn_scalar|d_latents|d_rel"
-    r"|per_layer_input|fpn_feature_size|mask_feature_size|kv_channels|dims$|channel_list|embed_dim_per_stage|pooler_output_size"
+    r"|per_layer_input|fpn_feature_size|mask_feature_size|kv_channels|dims$|d_ssm$|channel_list|embed_dim_per_stage|pooler_output_size"
 )
 _NOT_WIDTH = re.compile(
     r"num_|^n_(?!embd|inner)|kernel|stride|window|ratio|max_|patch|image_size|token|ids?$|mel|sampling|state_dim|act_dim|action_dim"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from twinlens.tracing.shrink import PLANS, shrunk
+from twinlens.tracing.plans import PLANS
+from twinlens.tracing.shrink import shrunk
 
 DECODER = {
     "model_type": "x",
@@ -86,3 +87,54 @@ def test_a_small_config_stays_as_it_is(plan):
     tiny = {**DECODER, "hidden_size": 16, "head_dim": 4, "intermediate_size": 32, "num_hidden_layers": 1}
     small = shrunk(tiny, plan)
     assert (small["hidden_size"], small["head_dim"], small["num_hidden_layers"]) == (16, 4, 1)
+
+
+def test_what_is_stated_by_layer_moves_with_the_layers_that_are_kept():
+    kinds = (["sliding"] * 5 + ["full"]) * 5
+    by_layer = {f"{index:02}": {"head_dim": 512} for index in (5, 11, 17, 23, 29)}
+    fields = {**DECODER, "num_hidden_layers": 30, "layer_types": kinds, "per_layer_config": by_layer}
+    assert shrunk(fields, PLANS[0])["per_layer_config"] == {"1": {"head_dim": 32}}
+
+
+def test_a_head_keeps_an_even_number_of_dimensions():
+    small = shrunk({**DECODER, "hidden_size": 4608, "head_dim": 144}, PLANS[0])
+    assert (small["hidden_size"], small["head_dim"]) == (576, 18)
+
+
+def test_heads_that_do_not_divide_the_hidden_size_are_fewer():
+    fields = {name: value for name, value in DECODER.items() if name != "head_dim"}
+    small = shrunk({**fields, "num_attention_heads": 96}, PLANS[0])
+    assert (small["hidden_size"], small["num_attention_heads"]) == (256, 32)
+
+
+def test_stages_are_all_kept_and_each_is_less_deep():
+    stages = {
+        "model_type": "swin",
+        "embed_dim": 96,
+        "depths": [2, 2, 18, 2],
+        "num_heads": [3, 6, 12, 24],
+        "num_layers": 4,
+        "hidden_size": 768,
+        "stage_names": ["stem", "stage1", "stage2", "stage3", "stage4"],
+        "out_features": ["stage4"],
+        "out_indices": [4],
+    }
+    small = shrunk(stages, PLANS[0])
+    assert (small["depths"], small["num_layers"]) == ([2, 2, 2, 2], 4)
+    assert (small["out_features"], small["out_indices"]) == (["stage4"], [4])
+
+
+def test_the_plan_that_fills_gaps_gives_values_to_fields_without_one():
+    gaps = {"head_dim": None, "n_routed_experts": None, "n_shared_experts": None, "layer_types": None}
+    rope = {"rope_theta": 1e4, "rope_type": "default"}
+    plan = next(plan for plan in PLANS if plan.fills_gaps)
+    small = shrunk({**DECODER, **gaps, "vocab_size": None, "rope_parameters": rope}, plan)
+    assert (small["vocab_size"], small["head_dim"]) == (384, 8)
+    assert (small["n_routed_experts"], small["n_shared_experts"]) == (4, 1)
+    assert small["layer_types"] == ["full_attention", "full_attention"]
+    assert small["rope_parameters"]["mrope_section"] == [2, 1, 1]
+
+
+def test_indices_of_layers_lie_within_those_that_are_left():
+    fields = {"model_type": "both", "text_config": DECODER, "adapter_config": {"vision_feature_layer": [24, 18]}}
+    assert shrunk(fields, PLANS[0])["adapter_config"] == {"vision_feature_layer": [1]}
