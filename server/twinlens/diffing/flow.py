@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from twinlens.tracing.record import Call, Slot, Tensor, Trace
+from twinlens.tracing.record import Call, Trace
 
 
 class Birth(NamedTuple):
@@ -100,12 +100,3 @@ def _events(trace: Trace) -> Iterator[tuple[int, Literal["inputs", "outputs"]]]:
         stack.append(call.index)
     while stack:
         yield stack.pop(), "outputs"
-
-
-def float_tensors(slots: tuple[Slot, ...]) -> list[Tensor]:
-    """The tensors in `slots` that hold floating or complex numbers."""
-    return [
-        slot.tensor
-        for slot in slots
-        if slot.tensor is not None and slot.tensor.dtype.startswith(("float", "bfloat", "complex"))
-    ]

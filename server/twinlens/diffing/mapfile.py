@@ -53,7 +53,7 @@ class Transform:
 
     @property
     def is_identity(self) -> bool:
-        return self == Transform()
+        return self is IDENTITY or self == IDENTITY
 
 
 IDENTITY = Transform()

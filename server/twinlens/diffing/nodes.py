@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from twinlens.diffing.flow import Flow, float_tensors, flow_of
+from twinlens.diffing.flow import Flow, flow_of
 from twinlens.diffing.load import LoadedTrace
 from twinlens.diffing.names import canonical_paths, kind_of
 from twinlens.diffing.values import Values
@@ -111,8 +111,10 @@ def _parent(trace: Trace, first: Call | None, path: str, paths_set: Iterable[str
 
 
 def _first_shape(slots: tuple) -> tuple[int, ...]:
-    found = float_tensors(slots)
-    return found[0].shape if found else ()
+    for slot in slots:
+        if slot.tensor is not None and slot.tensor.dtype.startswith(("float", "bfloat", "complex")):
+            return slot.tensor.shape
+    return ()
 
 
 def _children(nodes: Iterable[Node]) -> dict[str | None, list[str]]:

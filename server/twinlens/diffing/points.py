@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -102,6 +103,11 @@ class Comparison:
 
     def _calls(self, side: Side, paths: tuple[str, ...]) -> dict[tuple[int, int], tuple[int, ...]]:
         """By forward and number: the calls of all `paths`."""
+        if len(paths) == 1:
+            all_calls = side.trace.calls
+            return {
+                (all_calls[index].forward, all_calls[index].number): (index,) for index in side.nodes[paths[0]].calls
+            }
         calls: dict[tuple[int, int], tuple[int, ...]] = {}
         for path in paths:
             for index in side.nodes[path].calls:
@@ -124,9 +130,9 @@ class Comparison:
         return PairedCall(pair, ours, theirs, inputs, outputs, self._note(reference, port, outputs))
 
     def _note(self, reference: list[Call], port: list[Call], outputs: tuple[Point, ...]) -> str:
-        raised = next((call for call in (*port, *reference) if call.error), None)
-        if raised is not None and raised.error is not None:
-            return f"{raised.path} raised {raised.error.type}: {raised.error.message}"
+        for call in (*port, *reference):
+            if call.error is not None:
+                return f"{call.path} raised {call.error.type}: {call.error.message}"
         if not outputs and _tensors(reference[0].outputs) and _tensors(port[0].outputs):
             ours, theirs = _tensors(reference[0].outputs)[0].tensor, _tensors(port[0].outputs)[0].tensor
             if ours is not None and theirs is not None:
@@ -140,13 +146,13 @@ class Comparison:
             yield self._point("outputs", ours, theirs, pair)
 
     def _point(self, side: SlotSide, ours: tuple[Slot, ...], theirs: tuple[Slot, ...], pair: Pair) -> Point:
-        reference = tuple(slot.tensor for slot in ours if slot.tensor is not None)
-        port = tuple(slot.tensor for slot in theirs if slot.tensor is not None)
+        reference = tuple([slot.tensor for slot in ours if slot.tensor is not None])
+        port = tuple([slot.tensor for slot in theirs if slot.tensor is not None])
         columns = self._columns_of(pair) if side == "outputs" else None
-        transform = pair.transform if side == "outputs" else None
+        transform = None if side == "inputs" or pair.transform.is_identity else pair.transform
         key = (
-            tuple(t.id for t in reference),
-            tuple(t.id for t in port),
+            reference[0].id if len(reference) == 1 else tuple([t.id for t in reference]),
+            port[0].id if len(port) == 1 else tuple([t.id for t in port]),
             pair.reference if columns is not None else transform,
         )
         if side == "inputs" and self.reference.nodes[pair.reference[0]].kind == "softmax":
@@ -163,7 +169,7 @@ class Comparison:
     def _compared(
         self, reference: tuple[Tensor, ...], port: tuple[Tensor, ...], pair: Pair | None, columns: Columns | None
     ) -> tuple[Difference, Difference | None]:
-        if not all(map(self.reference.values.has, reference)) or not all(map(self.port.values.has, port)):
+        if not self.reference.values.has_all(reference) or not self.port.values.has_all(port):
             return self._without_values(reference, port), None
         single = len(reference) == len(port) == 1
         plain = pair is None or pair.transform.is_identity
@@ -244,14 +250,16 @@ class Comparison:
     def _profiles(self, r: Tensor, p: Tensor) -> Iterator[tuple[Array, Array]]:
         if r.shape != p.shape:
             return
-        for name, length in (
-            ("token_norms", math.prod(r.shape[:-1])),
-            ("channel_norms", r.shape[-1] if r.shape else 1),
+        for ours, theirs, shape in (
+            (r.token_norms, p.token_norms, r.shape[:-1]),
+            (r.channel_norms, p.channel_norms, r.shape[-1:]),
         ):
-            ours = self.reference.values.norms(getattr(r, name), length)
-            theirs = self.port.values.norms(getattr(p, name), length)
-            if ours is not None and theirs is not None:
-                yield ours, theirs
+            if ours is None or theirs is None:
+                continue
+            length = math.prod(shape)
+            profiles = self.reference.values.norms(ours, length), self.port.values.norms(theirs, length)
+            if profiles[0] is not None and profiles[1] is not None:
+                yield profiles[0], profiles[1]
 
     def _columns_of(self, pair: Pair) -> Columns | None:
         """The order of the reference's outputs in the port's where the weights say that it is another one."""
@@ -266,8 +274,11 @@ class Comparison:
     def _found_columns(self, pair: Pair) -> Columns | None:
         ours = [self.reference.nodes[path] for path in pair.reference]
         theirs = [self.port.nodes[path] for path in pair.port]
-        if not pair.transform.is_identity or any(node.is_function or not node.parameters for node in (*ours, *theirs)):
+        if not pair.transform.is_identity:
             return None
+        for node in (*ours, *theirs):
+            if node.is_function or not node.parameters:
+                return None
         if not pair.is_group and _equal_weights(ours[0].parameters, theirs[0].parameters):
             return None
         rows = [output_rows(self.reference, node) for node in ours]
@@ -346,6 +357,7 @@ def _may_match(slot: Slot, other: Slot) -> bool:
     return may_conform(a.shape, b.shape)
 
 
+@cache
 def _sort(dtype: str) -> str:
     if "complex" in dtype:
         return "complex"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import mmap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -135,6 +135,8 @@ class Values:
 
     def has(self, tensor: Tensor) -> bool:
         """Whether every value can be read."""
+        if tensor.data is None and not tensor.pieces and 0 not in tensor.shape:
+            return False
         if item_size(tensor.dtype) is None:
             return False
         if math.prod(tensor.shape) == 0:
@@ -142,6 +144,9 @@ class Values:
         if tensor.pieces:
             return "Partial" not in tensor.placement and all(piece.data is not None for piece in tensor.pieces)
         return tensor.data is not None
+
+    def has_all(self, tensors: Iterable[Tensor]) -> bool:
+        return all(map(self.has, tensors))
 
     def printed(self, tensor: Tensor) -> Array | None:
         """The numbers that a text of the tensor shows, in its order: a sample, to about five digits."""
@@ -179,6 +184,8 @@ class Values:
 
     def check(self, tensor: Tensor) -> None:
         """Raise `TraceError` as reading the tensor would, without reading it."""
+        if tensor.data is None and not tensor.pieces:
+            return
         for data, shape in ((tensor.data, tensor.shape), *((piece.data, piece.shape) for piece in tensor.pieces)):
             if data is not None and item_size(tensor.dtype) is not None and math.prod(shape):
                 self._span(data, tensor.dtype, shape)

@@ -78,7 +78,7 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             if not line.endswith(b"\n"):
                 return
             try:
-                fields = json.loads(line, parse_constant=_refuse_constant)
+                fields = _DECODER.decode(line.decode("utf-8"))
             except ValueError as error:
                 raise TraceError(f"{path}, line {number}: not JSON ({error}); run the trace again.") from error
             if not isinstance(fields, dict):
@@ -90,6 +90,10 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is no JSON")
+
+
+# One for all lines: `json.loads` makes a decoder at each call that has an option.
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def _check_version(path: Path, fields: dict[str, Any]) -> None:
@@ -178,7 +182,19 @@ class _Reader:
         if error is None:
             self._take_tensors(fields)
             outputs = read_slots(fields["outputs"], self._tensors)
-            left = replace(call, seconds=fields["seconds"], outputs=outputs)
+            left = Call(
+                call.index,
+                call.parent,
+                call.forward,
+                call.path,
+                call.class_name,
+                call.number,
+                call.inputs,
+                outputs,
+                fields["seconds"],
+                None,
+                call.is_function,
+            )
         else:
             left = replace(call, seconds=fields["seconds"], error=Error(*error))
         self._calls[fields["call"]] = left
