@@ -1,7 +1,7 @@
 /** All that is known of one row: cause, sources, numbers of both sides, tokens, arguments, and pairing by hand. */
 
 import type { CallDetails, Cause, Details, Row, TensorDetails } from "./messages";
-import { height, shownError, shownNumber } from "./model";
+import { height, sentence, shownError, shownNumber } from "./model";
 import { vscode } from "./vscode-api";
 
 interface Props {
@@ -47,7 +47,7 @@ function CauseBox({ cause }: { readonly cause: Cause }) {
       <h3>
         <code>{cause.code}</code>
       </h3>
-      <p>{cause.message}.</p>
+      <p>{sentence(cause.message)}.</p>
       {typeof cause.residual === "number" && cause.code !== "unknown" && (
         <p class="proof">Put right, a relative error of {shownError(cause.residual)} is left.</p>
       )}

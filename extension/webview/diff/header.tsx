@@ -1,6 +1,7 @@
 /** What came of the comparison, the way to each origin, and the filters. */
 
 import type { Filters, Table, Traces } from "./messages";
+import { sentence } from "./model";
 import { vscode } from "./vscode-api";
 
 const WORDS: Record<Table["outcome"], string> = {
@@ -34,12 +35,12 @@ export function Header({ table, traces, filters, doing, lines, onFilters, onOrig
         )}
       </h1>
       <p>
-        {table.reason}. {table.reference.class} ({table.reference.dtype || "dtype unknown"}) and {table.port.class} (
-        {table.port.dtype || "dtype unknown"}).
+        {sentence(table.reason)}. {table.reference.class} ({table.reference.dtype || "dtype unknown"}) and{" "}
+        {table.port.class} ({table.port.dtype || "dtype unknown"}).
       </p>
       {table.notes.map((note) => (
         <p key={note} class="note">
-          {note}.
+          {sentence(note)}.
         </p>
       ))}
       <div class="bar" role="toolbar" aria-label="Trace diff">

@@ -198,6 +198,11 @@ export function shownNumber(value: JsonNumber): string {
   return Number.isFinite(number) ? String(Number(number.toPrecision(6))) : String(value);
 }
 
+/** What begins a line begins with a capital. */
+export function sentence(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
 /** Height of a bar for an error, 0 to 1: the logarithm from 1e-8 to 1. */
 export function height(value: JsonNumber): number {
   const number = asNumber(value);
