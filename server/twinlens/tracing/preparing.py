@@ -20,9 +20,10 @@ from twinlens.tracing.recipes import (
     Recipe,
     as_recipe,
     run_recipe,
+    with_article,
     workspace_recipes,
 )
-from twinlens.tracing.targets import Target, load_target, parse_target
+from twinlens.tracing.targets import Target, load_target, parse_target, suggestion
 from twinlens.tracing.tester import prepare_tested, tester_file
 
 Say = Callable[[str], None]
@@ -52,8 +53,23 @@ def prepare(text: str, root: Path, seed: int | None, say: Say) -> Ready:
     if isinstance(value, type) and issubclass(value, nn.Module):
         return _for_class(value, target, root, seed, say)
     if inspect.isfunction(value):
+        _check_takes_nothing(value, text)
         return Ready(_run(as_recipe(value, Path(inspect.getfile(value))), seed, say))
     raise UsageError(f"{text} is neither an nn.Module class nor a recipe function; name one of these.")
+
+
+def _check_takes_nothing(function: Callable[..., Any], text: str) -> None:
+    needed = [
+        parameter.name
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.default is parameter.empty
+        and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    ]
+    if needed:
+        raise UsageError(
+            f"{text} takes {', '.join(needed)}, and a recipe takes nothing; "
+            "name a function without arguments that returns (model, inputs)."
+        )
 
 
 def _run(chosen: Recipe, seed: int | None, say: Say) -> Prepared:
@@ -66,9 +82,13 @@ def _named_recipe(target: Target, root: Path, seed: int | None, say: Say) -> Rea
     for recipe in known:
         if target.name in (recipe.name, recipe.options.target):
             return Ready(_run(recipe, seed, say))
-    names = ", ".join(recipe.name for recipe in known)
-    have = f"there are {names}" if names else f"{root / '.twinlens' / 'recipes'} holds none"
-    raise UsageError(f"There is no recipe {target.name}: {have}; name a recipe, file.py::Class or module:Class.")
+    names = [recipe.name for recipe in known]
+    have = f"there are {', '.join(names)}" if names else f"{root / '.twinlens' / 'recipes'} holds none"
+    targets = [recipe.options.target for recipe in known if recipe.options.target]
+    near = suggestion(target.name, [*names, *targets])
+    raise UsageError(
+        f"There is no recipe {target.name}: {have}; {near or 'name a recipe, file.py::Class or module:Class.'}"
+    )
 
 
 def _for_class(cls: type[nn.Module], target: Target, root: Path, seed: int | None, say: Say) -> Ready:
@@ -78,8 +98,9 @@ def _for_class(cls: type[nn.Module], target: Target, root: Path, seed: int | Non
         if _contains(prepared.model, cls):
             return _ready(prepared, cls)
         if recipe.is_for(cls):
+            returned = with_article(type(prepared.model).__name__)
             raise UsageError(
-                f"The recipe {recipe.title} is for {cls.__name__} and returned a {type(prepared.model).__name__} "
+                f"The recipe {recipe.title} is for {cls.__name__} and returned {returned} "
                 "without one; return a model that is or contains it."
             )
     own_seed = DEFAULT_SEED if seed is None else seed

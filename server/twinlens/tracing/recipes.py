@@ -6,10 +6,12 @@ A workspace keeps its recipes in `.twinlens/recipes/*.py`:
 
     @twinlens.recipe(target="LlamaForCausalLM", seed=673)
     def llama():
-        model = LlamaForCausalLM(LlamaConfig(num_hidden_layers=2))
+        model = LlamaForCausalLM(LlamaConfig(num_hidden_layers=2)).eval()
         return model, {"input_ids": torch.arange(16)[None]}
 
-The inputs are a dict of keyword arguments, a tuple or list of positional ones, or the one argument.
+The model is traced in the mode that the recipe leaves it in: a new module is in training mode, where dropout is random,
+and a trace of it says so. The inputs are a dict of keyword arguments, a tuple or list of positional ones, or the one
+argument.
 """
 
 from __future__ import annotations
@@ -136,7 +138,13 @@ def _arguments(inputs: Any) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
 def _described(result: Any) -> str:
     if isinstance(result, tuple):
         return f"a tuple of {', '.join(type(item).__name__ for item in result) or 'nothing'}"
-    return f"a {type(result).__name__}" if result is not None else "None"
+    if isinstance(result, type):
+        return f"the class {result.__name__}"
+    return with_article(type(result).__name__) if result is not None else "None"
+
+
+def with_article(name: str) -> str:
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
 
 
 def seed_everything(seed: int) -> None:

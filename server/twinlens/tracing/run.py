@@ -18,6 +18,7 @@ from twinlens.tracing.job import Failed, Finished, Frame, Job, Outcome, Progress
 from twinlens.tracing.tracebacks import described, user_traceback
 
 if TYPE_CHECKING:
+    from twinlens.tracing.moving import Destination
     from twinlens.tracing.preparing import Ready
 
 Report = Callable[[Progress], None]
@@ -33,12 +34,14 @@ def execute(job: Job, report: Report) -> Outcome:
             f"{sys.executable} has no torch, which a trace needs: run {sys.executable} -m pip install torch.",
         )
     from twinlens.tracing.errors import NoRecipeError, UsageError, UserCodeError
+    from twinlens.tracing.moving import destination
     from twinlens.tracing.preparing import prepare
     from twinlens.tracing.record import TraceError
 
     try:
+        to = destination(job.dtype, job.device)
         ready = prepare(job.target, Path(job.root), job.seed, lambda doing: report(Progress("preparing", doing)))
-        return _run(job, ready, report)
+        return _run(job, ready, to, report)
     except NoRecipeError as error:
         return Failed("no recipe", str(error))
     except (UsageError, TraceError) as error:
@@ -48,17 +51,31 @@ def execute(job: Job, report: Report) -> Outcome:
         return Failed("raised", f"{described(cause)}, when {error.doing}.", user_traceback(cause))
 
 
-def _run(job: Job, ready: Ready, report: Report) -> Outcome:
+def _run(job: Job, ready: Ready, to: Destination, report: Report) -> Outcome:
     from twinlens.tracing.context import record
+    from twinlens.tracing.errors import UsageError
     from twinlens.tracing.metadata import model_info
     from twinlens.tracing.moving import moved
+    from twinlens.tracing.patterns import naming_nothing
     from twinlens.tracing.recipes import seed_everything
+    from twinlens.tracing.training import training_effect
     from twinlens.tracing.writer import Recording
 
-    prepared = moved(ready.prepared, dtype=job.dtype, device=job.device)
+    for pattern in naming_nothing(job.only, ready.prepared.model):
+        raise UsageError(
+            f"{pattern} matches no module of {type(ready.prepared.model).__name__}; "
+            "name a class or a path in it, with * and ? if need be."
+        )
+    prepared = moved(ready.prepared, to)
     info = model_info(prepared.model, target=job.target, recipe=prepared.source, part=ready.part, seed=prepared.seed)
     name = ready.part or info.class_name
     folder = new_trace_folder(Path(job.root), name, asked=Path(job.root, job.folder) if job.folder else None)
+    effect = training_effect(prepared.model)
+    if effect:
+        sys.stderr.write(
+            f"twinlens: {info.class_name} is traced in training mode, as {prepared.source} made it ({effect}); "
+            "call .eval() on the model there to trace it as it infers.\n"
+        )
     recording = Recording(stats_only=job.stats_only, only=job.only, max_bytes=job.max_bytes, part=ready.part)
     try:
         seed_everything(prepared.seed)  # dropout and the like: as in any other run of the same seed

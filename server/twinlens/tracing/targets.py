@@ -13,8 +13,10 @@ import importlib.util
 import re
 import sys
 import types
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from difflib import get_close_matches
 from hashlib import blake2b
 from pathlib import Path
 from types import ModuleType
@@ -43,8 +45,9 @@ def parse_target(text: str, folder: Path) -> Target:
     if "::" in text:
         path, _, name = text.rpartition("::")
         file = (folder / path).resolve()
-        if not file.is_file():
-            raise UsageError(f"{path} does not exist; name a Python file, as in modeling_x.py::XModel.")
+        if not file.is_file() or file.suffix != ".py":
+            fault = "is no Python file" if path and file.exists() else "does not exist"
+            raise UsageError(f"{path or text} {fault}; name a Python file, as in modeling_x.py::XModel.")
         _check_name(text, name)
         return Target(text, name, file=file)
     if ":" in text:
@@ -74,11 +77,19 @@ def load_target(target: Target) -> Any:
     module = import_file(target.file) if target.file else _import_module(str(target.module))
     value: Any = module
     for part in target.name.split("."):
-        value = getattr(value, part, None)
+        scope, value = value, getattr(value, part, None)
         if value is None:
             where = target.file or f"module {target.module}"
-            raise UsageError(f"{where} has no {target.name}; name a class or a recipe that it defines.")
+            near = suggestion(part, [name for name in dir(scope) if not name.startswith("_")])
+            raise UsageError(f"{where} has no {target.name}; {near or 'name a class or a recipe that it defines.'}")
     return value
+
+
+def suggestion(name: str, known: Sequence[str]) -> str:
+    """`did you mean …?`, where one of `known` is spelt nearly as `name` is, the first of them; else empty."""
+    by_lower_case = {other.lower(): other for other in reversed(known)}
+    near = get_close_matches(name.lower(), by_lower_case, n=1, cutoff=0.7)
+    return f"did you mean {by_lower_case[near[0]]}?" if near else ""
 
 
 def _import_module(name: str) -> ModuleType:

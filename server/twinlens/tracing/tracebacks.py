@@ -29,8 +29,9 @@ def user_frames(error: BaseException) -> str:
 
 def user_traceback(error: BaseException) -> str:
     """As Python prints it, of the user's frames only. A syntax error shows the line that it is about."""
-    head = "Traceback (most recent call last):\n"
-    return f"{head}{user_frames(error)}{''.join(traceback.format_exception_only(error))}".rstrip()
+    frames = user_frames(error)
+    head = "Traceback (most recent call last):\n" if frames else ""
+    return f"{head}{frames}{''.join(traceback.format_exception_only(error))}".rstrip()
 
 
 def _hidden_folders() -> Iterator[str]:

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from twinlens.tracing.fingerprint import combined_hash, fingerprint
 from twinlens.tracing.identity import local_part, why_without_values
 from twinlens.tracing.leaves import argument_leaves, leaves, positional_names
 from twinlens.tracing.metadata import describe_module
+from twinlens.tracing.patterns import is_named
 from twinlens.tracing.record import (
     RECORD_FILE,
     Call,
@@ -183,10 +183,8 @@ class TraceWriter:
         self._forwards += 1
 
     def _is_wanted(self, path: str, class_name: str) -> bool:
-        if not self._recording.only:
-            return True
-        inner = path.removeprefix(f"{self._root_class}.")
-        return any(fnmatchcase(name, pattern) for pattern in self._recording.only for name in (class_name, path, inner))
+        only = self._recording.only
+        return not only or is_named(only, self._root_class, path, class_name)
 
     def _slots(self, found: Iterable[tuple[str, torch.Tensor | str]], entered: _Open, name: str) -> tuple[Slot, ...]:
         omitted = "stats only" if self._recording.stats_only else "" if entered.keeps_values else "filtered"

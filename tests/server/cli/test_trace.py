@@ -50,6 +50,10 @@ RECIPES = """
         return torch.nn.Sequential(torch.nn.Linear(4, 4), Slow()), torch.ones(2, 4)
 
     @twinlens.recipe()
+    def dropping():
+        return torch.nn.Dropout(0.25), torch.ones(2, 4)
+
+    @twinlens.recipe()
     def no_weights():
         raise FileNotFoundError("weights.bin is missing")
 """
@@ -83,6 +87,15 @@ def test_the_traces_folder_is_all_that_goes_to_stdout(workspace):
     assert "running the recipe nets.py::noisy" in done.stderr
 
 
+def test_training_mode_is_kept_and_warned_of_where_it_changes_the_numbers(workspace):
+    done = run(workspace, "dropping")
+    assert done.returncode == 0
+    assert read_trace(workspace / done.stdout.strip()).info.training
+    assert "twinlens: Dropout is traced in training mode, as nets.py::dropping made it" in done.stderr
+    assert "(Dropout drops 25% of its input); call .eval() on the model there" in done.stderr
+    assert "training mode" not in run(workspace, "noisy").stderr
+
+
 def test_options_say_where_and_what_is_kept(workspace):
     arguments = ["noisy", "--output-dir", "out", "--seed", "3", "--dtype", "bfloat16", "--only", "Linear"]
     for expected in ("out", "out-2"):
@@ -109,7 +122,12 @@ def test_an_error_of_the_model_is_told_by_its_own_frames_and_the_trace_is_kept(w
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["nobody"], "there are noisy, raising, slow, no_weights"),
+        (
+            ["nobody"],
+            "there are noisy, raising, slow, dropping, no_weights; name a recipe, file.py::Class or module:Class.",
+        ),
+        (["nosy"], "; did you mean noisy?"),
+        (["noisy", "--only", "Liner"], "Liner matches no module of"),
         (["no_weights"], "FileNotFoundError: weights.bin is missing, when running the recipe nets.py::no_weights."),
         (["noisy", "--dtype", "float31"], "float31 is no floating dtype of torch"),
         (["noisy", "--device", "nowhere"], "The device nowhere cannot be used here"),

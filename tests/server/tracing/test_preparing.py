@@ -173,9 +173,10 @@ def test_the_nearest_folder_with_recipes_is_the_one(tmp_path):
     [
         ("None", "returned None; return (model, inputs)"),
         ("{}", "returned a dict"),
+        ("torch.nn.Identity", "returned the class Identity"),
         ("(1, 2)", "returned a tuple of int, int"),
         ("(torch.nn.Identity(), 1, 2)", "returned a tuple of Identity, int, int"),
-        ("torch.nn.Identity()", "returned a Identity"),
+        ("torch.nn.Identity()", "returned an Identity"),
     ],
 )
 def test_a_recipe_that_returns_something_else_gets_a_sentence(workspace, result, sentence):
@@ -189,7 +190,7 @@ def test_a_recipe_that_returns_something_else_gets_a_sentence(workspace, result,
 def test_a_recipe_for_a_class_must_return_a_model_that_has_it(workspace):
     root, file, prefix = workspace
     write_recipe(root, f"@twinlens.recipe('{prefix}Model')\ndef other():\n    return torch.nn.Identity(), 1\n")
-    with pytest.raises(UsageError, match=rf"for {prefix}Model and returned a Identity without one"):
+    with pytest.raises(UsageError, match=rf"for {prefix}Model and returned an Identity without one"):
         prepared(root, f"{file}::{prefix}Model")
 
 
@@ -205,6 +206,14 @@ def test_a_recipe_that_raises_is_the_users_code(workspace):
     ("target", "sentence"),
     [
         ("missing.py::Net", "missing.py does not exist"),
+        ("::Net", "::Net does not exist"),
+        ("notes.txt::Net", "notes.txt is no Python file"),
+        (".::Net", ". is no Python file"),
+        ("nets.py::net", "nets.py has no net; did you mean Net?"),
+        ("nets.py::Nett", "nets.py has no Nett; did you mean Net?"),
+        ("nets.py::Unlike", "nets.py has no Unlike; name a class or a recipe that it defines."),
+        ("nets.py::needy", "nets.py::needy takes size, and a recipe takes nothing"),
+        ("torch.nn:Linearr", "module torch.nn has no Linearr; did you mean Linear?"),
         ("modeling.py", "names a file and nothing in it"),
         ("no_such_module:Net", "There is no module no_such_module"),
         ("torch.nn:NoSuchClass", "module torch.nn has no NoSuchClass"),
@@ -214,6 +223,9 @@ def test_a_recipe_that_raises_is_the_users_code(workspace):
     ],
 )
 def test_a_target_that_names_nothing_gets_a_sentence(tmp_path, target, sentence):
+    (tmp_path / "notes.txt").write_text("")
+    text = "import torch\n\nclass Net(torch.nn.Identity): ...\n\ndef needy(size, *sizes, depth=1): ...\n"
+    (tmp_path / "nets.py").write_text(text)
     with pytest.raises(UsageError) as caught:
         prepared(tmp_path, target)
     assert sentence in str(caught.value)
