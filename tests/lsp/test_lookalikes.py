@@ -182,3 +182,54 @@ async def test_a_file_without_model_code_is_said_to_be_one(opened: Editor, tmp_p
     path.write_text("class Basket:\n    pass\n")
     answer = await opened.ask("twinlens/similarInFile", {"uri": path.as_uri()})
     assert (answer.note, answer.definitions) == ("This file holds no model code.", [])
+
+
+BLOCK = """class {name}Block(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.first = nn.Linear(config.hidden_size, config.width)
+        self.second = nn.Linear(config.width, config.hidden_size)
+
+    def forward(self, hidden_states):
+        return self.second({act}(self.first(hidden_states)))
+
+
+"""
+NORMS = {
+    "alpha": """class {name}Norm(nn.Module):
+    def forward(self, hidden_states):
+        variance = hidden_states.pow(2).mean(-1, keepdim=True)
+        return hidden_states * torch.rsqrt(variance + self.epsilon)
+""",
+    "beta": """class {name}Norm(nn.Module):
+    def forward(self, hidden_states):
+        mean, spread = hidden_states.mean(), hidden_states.std()
+        return (hidden_states - mean) / (spread + self.epsilon) + self.bias
+""",
+}
+
+
+async def test_a_neighbour_that_changes_may_change_the_best_match(tmp_path: Path):
+    head = "import torch\nfrom torch import nn\n\n\n"
+    for model, act in (("alpha", "torch.relu"), ("beta", "torch.tanh")):
+        text = head + (BLOCK + NORMS[model]).replace("{act}", act).format(name=model.title())
+        (tmp_path / "library" / model).mkdir(parents=True)
+        (tmp_path / "library" / model / f"modeling_{model}.py").write_text(text, encoding="utf-8")
+    port = tmp_path / "modeling_nova.py"
+    texts = {
+        model: head + (BLOCK + NORMS[model]).replace("{act}", "torch.sigmoid").format(name="Nova") for model in NORMS
+    }
+    port.write_text(texts["alpha"], encoding="utf-8")
+    async with editor(tmp_path / "cache", {"library": [str(tmp_path / "library")]}) as asked:
+        await asked.until("ready")
+        asked.open(port.as_uri(), texts["alpha"])
+        block = types.Range(types.Position(4, 6), types.Position(4, 6))
+        best = {}
+        for model in ("alpha", "beta"):
+            asked.type(port.as_uri(), texts[model])
+            params = types.CodeActionParams(
+                types.TextDocumentIdentifier(port.as_uri()), block, types.CodeActionContext([])
+            )
+            best[model] = {a.title for a in await asked.client.text_document_code_action_async(params)}
+        assert "Compare with AlphaBlock" in best["alpha"]
+        assert "Compare with BetaBlock" in best["beta"]

@@ -214,6 +214,30 @@ async def test_a_changed_library_setting_brings_another_index(small_library: Pat
         assert second.definitions > first.definitions
 
 
+async def test_a_saved_library_file_is_known_at_once_and_a_deleted_one_no_more(small_library: Path, tmp_path: Path):
+    library = tmp_path / "library"
+    shutil.copytree(small_library, library)
+    llama = library / "llama" / "modeling_llama.py"
+    async with editor(tmp_path / "cache", {"library": [str(library)]}) as asked:
+        await asked.until("ready")
+        asked.open(URI, TEXT)
+        text = llama.read_text(encoding="utf-8").replace("LlamaMLP", "LlamaFeedForward")
+        asked.open(llama.as_uri(), text)
+        llama.write_text(text, encoding="utf-8")
+        asked.client.text_document_did_save(
+            types.DidSaveTextDocumentParams(types.TextDocumentIdentifier(llama.as_uri()))
+        )
+        statuses = len(asked.statuses)
+        await eventually(lambda: len(asked.statuses) > statuses, 10)
+        assert "[LlamaFeedForward]" in await asked.hover_on(URI, TEXT, "LumenMLP")
+        llama.unlink()
+        gone = types.FileEvent(llama.as_uri(), types.FileChangeType.Deleted)
+        statuses = len(asked.statuses)
+        asked.client.workspace_did_change_watched_files(types.DidChangeWatchedFilesParams([gone]))
+        await eventually(lambda: len(asked.statuses) > statuses, 10)
+        assert "LlamaFeedForward" not in await asked.hover_on(URI, TEXT, "LumenMLP")
+
+
 async def test_of_two_folders_the_one_that_is_a_checkout_is_the_library(small_library: Path, tmp_path: Path):
     checkout = tmp_path / "transformers"
     models = checkout / "src" / "transformers" / "models"

@@ -125,6 +125,13 @@ def _follow_files(server: TwinlensServer, services: Services) -> None:
     def closed(params: types.DidCloseTextDocumentParams) -> None:
         services.documents.forget(params.text_document.uri)
 
+    # The client watches the workspace's files, and tells of a save sooner; of a file elsewhere it tells this alone.
+    @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
+    async def saved(params: types.DidSaveTextDocumentParams) -> None:
+        path = to_fs_path(params.text_document.uri)
+        if path is not None:
+            await answers(services.contribute.to_files_changed, [Path(path)])
+
     @server.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)
     async def configured(_: types.DidChangeConfigurationParams) -> None:
         await configuration.pull(server, services.settings)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ from twinlens.similarity.answers import QueryDefinition, query_of_definitions
 from twinlens.source.dates import copyright_date
 from twinlens.source.definitions import Kind, read_definitions, read_source
 from twinlens.source.layout import logical_lines, sameness
-from twinlens.source.library import Library, ModelingFile, file_stem, modeling_files, modular_files
+from twinlens.source.library import Library, ModelingFile, file_at, file_stem, modeling_files, modular_files
 from twinlens.source.sanitise import identifier_tokens
 from twinlens.source.ties import NO_TIES, FileTies, is_modular, read_ties
 
@@ -110,6 +110,23 @@ def read_corpus(
 def library_files(library: Library) -> tuple[ModelingFile, ...]:
     """The files that an index is made of."""
     return (*modeling_files(library), *modular_files(library))
+
+
+def changed_files(library: Library, known: Mapping[str, str], paths: Iterable[Path]) -> Iterator[FileEntries]:
+    """Of `paths`, those of the library whose content is not that of their hash in `known` (by relative path), as they
+    are now; one that is gone holds nothing, and one that does not parse is passed over.
+    """
+    for path in paths:
+        file = file_at(library, path)
+        if file is None:
+            continue
+        if not file.path.is_file():
+            if known.get(file.relative):
+                yield FileEntries(file.relative, "", ())
+        elif digest_of(file.path) != known.get(file.relative):
+            found = read_file_entries(file)
+            if not found.problem:
+                yield found
 
 
 def digest_of(path: Path) -> str:

@@ -52,6 +52,8 @@ class IndexStatus:
     library: str | None = None
     message: str = ""
     remedy: str | None = None
+    updates: int = 0
+    """How many changes of library files were taken in since the index was loaded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,7 @@ class SimilarityService:
         async with self._life:
             try:
                 await self._start_worker()
-                if self._library is not None and not await self._open():
+                if self._library is not None and await self._open() != "current":
                     await self._build(afresh=False)
             except (CallError, ProcessEndedError, SearchUnavailableError) as error:
                 self._set(IndexStatus("failed", library=self._label, message=str(error)))
@@ -149,6 +151,20 @@ class SimilarityService:
         except CallError as error:
             raise SearchUnavailableError(str(error)) from error
         return answers_from_json(raw)
+
+    async def update(self, paths: Sequence[Path]) -> None:
+        """Take in the library files among `paths`, which were made, changed or deleted. Raises
+        `SearchUnavailableError`.
+        """
+        inside = [str(path) for path in paths if any(path.resolve().is_relative_to(root) for root in self._roots)]
+        if not inside or self._worker is None or not self.status.definitions:
+            return
+        try:
+            answer = await self._worker.call("update", {"paths": inside})
+        except (CallError, ProcessEndedError) as error:
+            raise SearchUnavailableError(str(error)) from error
+        if answer["changed"]:
+            self._set(replace(self.status, updates=self.status.updates + answer["changed"]))
 
     async def inherit(self, request: InheritRequest) -> ModularText:
         """The modular file with the class as a subclass of the match. Raises `SearchUnavailableError`."""
@@ -199,16 +215,16 @@ class SimilarityService:
         roots, origin, version = found["library"]
         self._library = Library(tuple(map(Path, roots)), origin, version)
 
-    async def _open(self) -> bool:
-        """Load what is on disk; whether it is current. A damaged or missing index is one to build."""
+    async def _open(self) -> Literal["current", "outdated", "damaged"]:
+        """Load what is on disk. A damaged or missing index is one to build."""
         assert self._worker is not None
         try:
             opened = await self._worker.call("open", self._question())
         except CallError as error:
             self._set(replace(self.status, message=str(error)))
-            return False
+            return "damaged"
         self._set(self._ready(opened["definitions"], embeddings=opened["embeddings"]))
-        return opened["current"]
+        return "current" if opened["current"] else "outdated"
 
     def _ready(self, definitions: int, embeddings: bool) -> IndexStatus:
         found = f"{definitions:,} definitions of {self._label}"
@@ -245,8 +261,12 @@ class SimilarityService:
         problem = self._builder.problem()
         if problem:
             raise SearchUnavailableError(f"The similarity index could not be built: {problem}")
-        if not await self._open():
+        opened = await self._open()
+        if opened == "damaged":
             raise SearchUnavailableError(f"The similarity index could not be loaded: {self.status.message}")
+        if opened == "outdated":  # a file was saved while the index was built
+            assert self._worker is not None
+            await self._worker.call("update", {"paths": None})
 
     async def _build_progress(self, line: dict[str, Any]) -> None:
         if "error" in line:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from twinlens.similarity import index as on_disk
 from twinlens.similarity.build import Progress, build_index, is_current
 from twinlens.similarity.contents import IndexDamagedError
+from twinlens.similarity.corpus import changed_files, library_files
 from twinlens.similarity.embedder_names import DEFAULT
 from twinlens.similarity.indexed import Index
 from twinlens.similarity.lending import borrow
@@ -37,6 +38,7 @@ class Worker:
 
     def __init__(self) -> None:
         self._searcher: Searcher | None = None
+        self._library: Library | None = None
 
     def probe(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """What this interpreter has: the library to search, and the packages that are missing."""
@@ -54,12 +56,27 @@ class Worker:
         embedder = None if missing_packages(params["embedder"]) else params["embedder"]
         found = on_disk.load(folder, with_embeddings=embedder is not None)
         model = _embedder_of(found, folder) if found.embeddings is not None else None
-        self._searcher = Searcher(found, library.roots if library else (), model)
+        self._searcher, self._library = Searcher(found, library.roots if library else (), model), library
         return {
             "definitions": len(found.entries),
             "embeddings": model is not None,
             "current": library is None or not found.digests or is_current(found, library, embedder),
         }
+
+    def update(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Take in those of `paths` (null: all) that are files of the library and have changed; how many they were."""
+        if self._searcher is None or self._library is None:
+            raise IndexDamagedError("No index is loaded yet.")
+        known = self._searcher.index.digests
+        if params["paths"] is None:
+            there = {file.path for file in library_files(self._library)}
+            paths = [*there, *(root / relative for root in self._library.roots[:1] for relative in known)]
+        else:
+            paths = [Path(path).resolve() for path in params["paths"]]
+        changed = list(changed_files(self._library, known, dict.fromkeys(paths)))
+        for file in changed:
+            self._searcher.take_in(file)
+        return {"changed": len(changed)}
 
     def search(self, params: Mapping[str, Any]) -> list[dict[str, Any]]:
         if self._searcher is None:
@@ -95,7 +112,13 @@ def missing_packages(embedder: str) -> list[str]:
 def serve(lines: TextIO, out: TextIO) -> None:
     """Answer until the end of `lines`; an error in one question is its answer, and the next goes on."""
     worker = Worker()
-    methods = {"probe": worker.probe, "open": worker.open, "search": worker.search, "inherit": inherit}
+    methods = {
+        "probe": worker.probe,
+        "open": worker.open,
+        "update": worker.update,
+        "search": worker.search,
+        "inherit": inherit,
+    }
     for line in lines:
         request = json.loads(line)
         reply: dict[str, Any] = {"id": request["id"]}

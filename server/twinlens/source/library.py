@@ -65,6 +65,17 @@ def modular_files(library: Library) -> tuple[ModelingFile, ...]:
     return _files(library, "modular_*.py")
 
 
+def file_at(library: Library, path: Path) -> ModelingFile | None:
+    """The modeling or modular file at `path`, which need not exist any more; None where the library has none there."""
+    is_one = any(path.match(pattern) for pattern in ("modeling_*.py", "modular_*.py"))
+    for place, root in enumerate(library.roots):
+        if is_one and path.is_relative_to(root) and not _is_of_another_framework(path):
+            relative = path.relative_to(root).as_posix()
+            is_hidden = any((other / relative).is_file() for other in library.roots[:place])
+            return None if is_hidden else ModelingFile(path, relative, model_of(path, root))
+    return None
+
+
 def _files(library: Library, pattern: str) -> tuple[ModelingFile, ...]:
     found: dict[str, ModelingFile] = {}
     for root in library.roots:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 from twinlens.similarity import index as on_disk
 from twinlens.similarity.answers import query_file
 from twinlens.similarity.build import build_index
+from twinlens.similarity.corpus import changed_files
 from twinlens.similarity.embedder import open_embedder
 from twinlens.similarity.embedder_names import DEFAULT
 from twinlens.similarity.search import Searcher
@@ -136,3 +138,75 @@ def test_models_newer_than_a_date_are_left_out(searcher, lumen_file):
 def test_a_name_that_the_file_does_not_define_is_a_key_error(searcher, lumen_file):
     with pytest.raises(KeyError):
         answer(searcher, lumen_file, "lumen", "Nothing")
+
+
+@pytest.fixture
+def changing(small_library, tmp_path):
+    """A library that the test may change, and a searcher over it."""
+    root = tmp_path / "library"
+    for model in ("llama", "mistral", "gemma2"):
+        shutil.copytree(small_library / model, root / model)
+    library = find_library((), None, [root])
+    folder = tmp_path / "index"
+    index = build_index(library, folder, DEFAULT).index
+    return library, Searcher(index, library.roots, open_embedder(index.embedder, folder))
+
+
+def take_in(library, searcher, *paths):
+    for file in changed_files(library, searcher.index.digests, paths):
+        searcher.take_in(file)
+
+
+def test_a_saved_file_answers_as_an_index_that_is_built_anew(changing, lumen_file, tmp_path):
+    library, live = changing
+    path = library.roots[0] / "llama/modeling_llama.py"
+    path.write_text(
+        path.read_text().replace("LlamaMLP", "LlamaFeedForward").replace("self.up_proj(x)", "self.up_proj(x) + x")
+    )
+    take_in(library, live, path)
+    rebuilt = Searcher(build_index(library, tmp_path / "anew", DEFAULT).index, library.roots)
+    file = query_file(lumen_file.read_text(), lumen_file, "lumen")
+    names = [definition.name for definition in file.definitions]
+    for ours, theirs in zip(live.answers(file, names, 500), rebuilt.answers(file, names, 500), strict=True):
+        assert {(r.match.identity, *sorted(r.twins)): r.score for r in ours.ranked} == pytest.approx(
+            {(r.match.identity, *sorted(r.twins)): r.score for r in theirs.ranked}
+        )
+        assert {m.identity: (m.jaccard, m.line) for m in ours.jaccard} == {
+            m.identity: (m.jaccard, m.line) for m in theirs.jaccard
+        }
+    found = answer(live, lumen_file, "lumen", "LumenMLP", top_k=20)
+    identities = {match.identity for match in (*found.embedding, *found.jaccard)}
+    assert "llama::LlamaFeedForward" in identities
+    assert "llama::LlamaMLP" not in identities
+
+
+def test_a_deleted_file_is_named_no_more_and_one_that_comes_back_is(changing, lumen_file):
+    library, live = changing
+    path = library.roots[0] / "llama/modeling_llama.py"
+    text = path.read_text()
+    path.unlink()
+    take_in(library, live, path)
+    assert "llama" not in {ranked.match.model for ranked in answer(live, lumen_file, "lumen", "LumenMLP", 20).ranked}
+    path.write_text(text)
+    take_in(library, live, path)
+    assert "llama" in {ranked.match.model for ranked in answer(live, lumen_file, "lumen", "LumenMLP", 20).ranked}
+
+
+def test_a_saved_file_that_does_not_parse_keeps_its_definitions(changing, lumen_file):
+    library, live = changing
+    path = library.roots[0] / "llama/modeling_llama.py"
+    path.write_text(path.read_text() + "\nclass Broken(:\n")
+    before = live.index
+    take_in(library, live, path)
+    assert live.index is before
+
+
+def test_a_file_of_no_model_and_one_that_is_as_it_was_change_nothing(changing, tmp_path):
+    library, live = changing
+    stranger = library.roots[0] / "llama" / "convert_llama.py"
+    stranger.write_text("class Convert: ...\n")
+    elsewhere = tmp_path / "modeling_elsewhere.py"
+    elsewhere.write_text("class Elsewhere: ...\n")
+    before = live.index
+    take_in(library, live, stranger, elsewhere, library.roots[0] / "llama/modeling_llama.py")
+    assert live.index is before

@@ -62,11 +62,12 @@ def register(server: LanguageServer, services: Services) -> None:
 
 
 class _BestMatches:
-    """The first entry of each class's ranking, remembered by the class's sanitised source."""
+    """The first entry of each class's ranking, remembered while the document's definitions stay what they are: a
+    ranking depends on the class's neighbours, too."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._known: dict[tuple[str, str], RankedMatch | None] = {}
+        self._known: dict[str, tuple[frozenset[str], dict[str, RankedMatch | None]]] = {}
 
     def forget(self) -> None:
         self._known.clear()
@@ -103,9 +104,12 @@ class _BestMatches:
 
     async def _of(self, read: Parsed[Modeling], definitions: Sequence[Definition]) -> list[RankedMatch | None]:
         sanitised = {asked.name: asked.sanitised for asked in read.value.query.definitions}
-        model = model_of(self._services, read)
-        keys = [(model, sanitised[definition.name]) for definition in definitions]
-        unknown = [definition.name for definition, key in zip(definitions, keys, strict=True) if key not in self._known]
+        together = frozenset([model_of(self._services, read), *sanitised.values()])
+        then, known = self._known.get(read.document.uri, (frozenset(), {}))
+        if then != together:
+            known = {}
+            self._known[read.document.uri] = together, known
+        unknown = [definition.name for definition in definitions if sanitised[definition.name] not in known]
         for start in range(0, len(unknown), _AT_ONCE):
             names = unknown[start : start + _AT_ONCE]
             try:
@@ -114,8 +118,8 @@ class _BestMatches:
                 # The status item says why; when there is an index again, the diagnostics are pulled again.
                 return [None] * len(definitions)
             for name, answer in zip(names, answers, strict=True):
-                self._known[model, sanitised[name]] = answer.ranked[0] if answer.ranked else None
-        return [self._known.get(key) for key in keys]
+                known[sanitised[name]] = answer.ranked[0] if answer.ranked else None
+        return [known.get(sanitised[definition.name]) for definition in definitions]
 
 
 def _diagnostic(document: Document, definition: Definition, ranked: RankedMatch) -> types.Diagnostic:

@@ -82,8 +82,15 @@ def _keep_index(services: Services) -> None:
         restarts.add(task)
         task.add_done_callback(restarts.discard)
 
+    @services.contribute.files_changed
+    async def files_changed(paths: Sequence[Path]) -> None:
+        if services.index.service is not None:
+            await services.index.service.update(paths)
+
     def tell(status: IndexStatus) -> None:
-        services.editor.notify(protocol.INDEX_STATUS, protocol.IndexStatus(**dataclasses.asdict(status)))
+        told = dataclasses.asdict(status)
+        del told["updates"]
+        services.editor.notify(protocol.INDEX_STATUS, protocol.IndexStatus(**told))
 
     services.settings.on_change(restart)
     services.index.status.on_change(tell)
