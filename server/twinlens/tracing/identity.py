@@ -15,6 +15,7 @@ NOT_STRIDED = "not strided"
 TRANSFORMED = "inside a function transform"
 
 _SAMPLED = 16
+_WORDS = (torch.float32, torch.int32, torch.float64, torch.int64)
 _weak_tensor_reference: Any = vars(torch._C)["_WeakTensorRef"]
 _Value = TypeVar("_Value")
 
@@ -24,7 +25,7 @@ class _Seen(NamedTuple):
 
     reference: Any
     version: int
-    sample: bytes
+    state: tuple[int, bytes]
     value: Any
 
 
@@ -36,14 +37,14 @@ class SeenTensors(Generic[_Value]):
 
     def get(self, tensor: torch.Tensor) -> _Value | None:
         seen = self._seen.get(tensor._cdata)
-        if seen is None or seen.version != _version(tensor) or seen.sample != _sample(tensor):
+        if seen is None or seen.version != _version(tensor) or seen.state != _state(tensor):
             return None
         return seen.value
 
     def put(self, tensor: torch.Tensor, value: _Value) -> None:
         version = _version(tensor)
         if version >= 0 and local_part(tensor).is_contiguous():
-            self._seen[tensor._cdata] = _Seen(_weak_tensor_reference(tensor), version, _sample(tensor), value)
+            self._seen[tensor._cdata] = _Seen(_weak_tensor_reference(tensor), version, _state(tensor), value)
 
 
 def local_part(tensor: torch.Tensor) -> torch.Tensor:
@@ -68,13 +69,17 @@ def _version(tensor: torch.Tensor) -> int:
     return -1 if local.is_inference() or why_without_values(local) else local._version
 
 
-def _sample(tensor: torch.Tensor) -> bytes:
-    """Some bytes of a contiguous tensor: kernels from outside torch write without being counted by `_version`."""
-    local = local_part(tensor)
+def _state(tensor: torch.Tensor) -> tuple[int, bytes]:
+    """The sum of a contiguous tensor's memory in words of 8 bytes, and some of its bytes, the last ones among them:
+    kernels from outside torch write without being counted by `_version`."""
+    local = local_part(tensor).detach()
     if not local.is_contiguous():
-        return b""
+        return 0, b""
     if local.device.type != "cpu":
-        flat = local.detach().reshape(-1)
-        return raw_bytes(dense(flat[:: flat.numel() // _SAMPLED + 1])).tobytes()
+        flat = local.reshape(-1)
+        sampled = raw_bytes(dense(flat[:: flat.numel() // _SAMPLED + 1])).tobytes()
+        return (int(flat.view(torch.int32).sum()) if local.dtype in _WORDS else 0), sampled
     memory = raw_bytes(local)
-    return memory[:: len(memory) // _SAMPLED | 1].tobytes()
+    words = len(memory) // 8
+    total = int(torch.frombuffer(memory, dtype=torch.int64, count=words).sum()) if words else 0
+    return total, memory[:: len(memory) // _SAMPLED | 1].tobytes() + memory[8 * words :].tobytes()

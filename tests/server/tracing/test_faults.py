@@ -6,6 +6,7 @@ import json
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from torch import nn
 
 transformers = pytest.importorskip("transformers")
@@ -107,8 +108,6 @@ def every_call_of_one_module_is_kept(context, folder):
 
     with context(Twice(), str(folder), use_repr=False) as model:
         model(torch.ones(1))
-    from safetensors.torch import load_file
-
     full = json.loads((folder / "Twice_debug_tree_FULL_TENSORS.json").read_text())
     files = [child["outputs"]["value"] for child in full["children"]]
     assert [load_file(folder / file)["data"].item() for file in files] == [2, 4]
@@ -191,6 +190,21 @@ def keys_that_are_no_strings_are_recorded(context, folder):
     assert described["('query', 0)"]["shape"] == "torch.Size([1])"
 
 
+def a_key_does_not_lead_out_of_the_folder(context, folder):
+    inside = folder / "trace"
+    with context(Wrapped(Function(lambda states: states["../../out"])), str(inside), use_repr=False) as model:
+        model({"../../out": torch.ones(1)})
+    assert [path for path in folder.rglob("*.safetensors") if path.parent != inside] == []
+    assert any("out" in path.name for path in inside.iterdir())
+
+
+def a_tensor_of_a_dtype_that_safetensors_has_no_name_for_goes_to_its_file(context, folder):
+    number = torch.tensor([1 + 2j], dtype=torch.complex128)
+    input_of_inner(context, folder, number, use_repr=False)
+    (data,) = load_file(folder / "Wrapped.inner_inputs_args_0.safetensors").values()
+    assert data.view(torch.complex128).item() == 1 + 2j
+
+
 def a_compiled_model_is_traced_under_its_own_name(context, folder):
     model = torch.compile(Wrapped(nn.Linear(2, 2)), backend="eager")
     with context(model, str(folder)):
@@ -232,6 +246,8 @@ CHECKS = [
     a_sparse_tensor_is_recorded_where_values_go_to_files,
     nan_and_infinity_are_counted,
     keys_that_are_no_strings_are_recorded,
+    a_key_does_not_lead_out_of_the_folder,
+    a_tensor_of_a_dtype_that_safetensors_has_no_name_for_goes_to_its_file,
     a_compiled_model_is_traced_under_its_own_name,
     a_call_of_a_part_outside_the_root_is_recorded,
 ]
