@@ -1,13 +1,15 @@
 """How fast the language server answers: `python benchmarks/lsp.py`.
 
 Prints the time from the process's start to the answer of `initialize`, and the time of a hover over the protocol with
-the index of the whole installed transformers: warm, and while that index is built anew.
+the index of a copy of the whole installed transformers: warm, while that index is built anew, and the time from the
+save of one of the library's files until a hover has answered from what it holds now.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import shutil
 import statistics
 import sys
 import tempfile
@@ -15,6 +17,7 @@ import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from lsprotocol import types
@@ -23,6 +26,7 @@ from twinlens.source.definitions import Definition, read_definitions
 
 SAMPLE = Path(__file__).parents[1] / "tests" / "samples" / "lumen" / "modeling_lumen.py"
 STARTS = 5
+SAVES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +39,7 @@ class Server:
 
 
 @asynccontextmanager
-async def running(cache: str) -> AsyncGenerator[Server]:
+async def running(cache: str, library: Path) -> AsyncGenerator[Server]:
     """A server of this interpreter, ended at the end."""
     client = LanguageClient("twinlens-benchmark", "1")
     ready = asyncio.Event()
@@ -44,10 +48,15 @@ async def running(cache: str) -> AsyncGenerator[Server]:
     def told(status: types.LSPObject) -> None:
         (ready.set if getattr(status, "state", "") == "ready" else ready.clear)()
 
+    @client.feature(types.WORKSPACE_CONFIGURATION)
+    def configured(params: types.ConfigurationParams) -> list[dict[str, list[str]]]:
+        return [{"library": [str(library)]} for _ in params.items]
+
     start = time.perf_counter()
     await client.start_io(sys.executable, "-m", "twinlens.lsp")
     options = {"interpreter": sys.executable, "cacheDir": cache}
-    await client.initialize_async(types.InitializeParams(types.ClientCapabilities(), initialization_options=options))
+    able = types.ClientCapabilities(workspace=types.WorkspaceClientCapabilities(configuration=True))
+    await client.initialize_async(types.InitializeParams(able, initialization_options=options))
     seconds = time.perf_counter() - start
     client.initialized(types.InitializedParams())
     try:
@@ -85,16 +94,33 @@ async def hovers_until(
     return seconds
 
 
-async def measure(cache: str, rounds: int) -> None:
+async def saves(server: Server, library: Path, uri: str, definition: Definition) -> list[float]:
+    """Seconds from each save of a library file, with a class renamed, to the answer of a hover after it."""
+    path = library / "llama" / "modeling_llama.py"
+    text = path.read_text(encoding="utf-8")
+    saved = types.DidSaveTextDocumentParams(types.TextDocumentIdentifier(path.as_uri()))
+    seconds: list[float] = []
+    for number in range(SAVES):
+        path.write_text(text.replace("class LlamaMLP", f"class LlamaMLP{number}"), encoding="utf-8")
+        server.ready.clear()
+        start = time.perf_counter()
+        server.client.text_document_did_save(saved)
+        await server.ready.wait()
+        await hover(server.client, uri, definition)
+        seconds.append(time.perf_counter() - start)
+    return seconds
+
+
+async def measure(cache: str, library: Path, rounds: int) -> None:
     """All figures, one a line."""
     starts = []
     for _ in range(STARTS):
-        async with running(cache) as server:
+        async with running(cache, library) as server:
             starts.append(server.seconds_to_initialize)
     show("initialize, from the start of the process", starts)
     text = SAMPLE.read_text(encoding="utf-8")
     names = read_definitions(text)
-    async with running(cache) as server:
+    async with running(cache, library) as server:
         client, uri = server.client, SAMPLE.as_uri()
         client.text_document_did_open(
             types.DidOpenTextDocumentParams(types.TextDocumentItem(uri, types.LanguageKind.Python, 1, text))
@@ -105,6 +131,7 @@ async def measure(cache: str, rounds: int) -> None:
         rebuild = asyncio.ensure_future(client.protocol.send_request_async("twinlens/rebuildIndex", {}))
         show("hover, while the index is built anew", await hovers_until(rebuild, client, uri, names))
         await rebuild
+        show("a library file is saved, then a hover", await saves(server, library, uri, names[0]))
 
 
 def show(what: str, seconds: Sequence[float]) -> None:
@@ -119,11 +146,15 @@ def show(what: str, seconds: Sequence[float]) -> None:
 def main() -> None:
     """Reads the command line and measures."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cache", help="the folder of the index (default: a temporary one, built first)")
     parser.add_argument("--rounds", type=int, default=20, help="hovers over each definition (default: %(default)s)")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
-        asyncio.run(measure(arguments.cache or temporary, arguments.rounds))
+        installed = find_spec("transformers")
+        if installed is None or installed.origin is None:
+            parser.error("this interpreter has no transformers")
+        library = Path(temporary, "models")
+        shutil.copytree(Path(installed.origin).parent / "models", library)
+        asyncio.run(measure(str(Path(temporary, "cache")), library, arguments.rounds))
 
 
 if __name__ == "__main__":
