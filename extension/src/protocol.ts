@@ -71,9 +71,10 @@ export interface SimilarDefinition {
   readonly matches: readonly SimilarClass[];
 }
 
-/** `note` says what the answer lacks, or why there is none. */
+/** `note` says what the answer lacks, or why there is none; `coverage` which models the file resembles most. */
 export interface SimilarInFileResult {
   readonly note: string | null;
+  readonly coverage: string;
   readonly definitions: readonly SimilarDefinition[];
 }
 

@@ -1,5 +1,6 @@
 /** The view Similar Classes: the definitions of the active file, and under each what resembles it. */
 
+import { isDeepStrictEqual } from "node:util";
 import * as vscode from "vscode";
 import type { LibraryClass, SimilarClass, SimilarDefinition } from "./protocol";
 import type { Server } from "./server";
@@ -30,10 +31,11 @@ export function registerSimilarClassesView(server: Server): vscode.Disposable {
   tree.onNote((note) => {
     view.message = note ?? "";
   });
+  tree.follow(view.visible);
   return vscode.Disposable.from(
     tree,
     view,
-    view.onDidChangeVisibility(() => tree.refresh()),
+    view.onDidChangeVisibility(({ visible }) => tree.follow(visible)),
     vscode.commands.registerCommand("twinlens.view.openMatch", (node: MatchNode) => openBeside(node.match)),
     vscode.commands.registerCommand("twinlens.view.compare", (node: MatchNode) =>
       vscode.commands.executeCommand("twinlens.compareWithMatch", ...target(node)),
@@ -54,11 +56,15 @@ class SimilarClassesTree implements vscode.TreeDataProvider<Node>, vscode.Dispos
   readonly #noted = new vscode.EventEmitter<string | undefined>();
   readonly #subscriptions: vscode.Disposable;
   #pause: NodeJS.Timeout | undefined;
+  #isVisible: boolean;
+  #shown: readonly DefinitionNode[] = [];
+  #asking: Promise<readonly DefinitionNode[]> | undefined;
   readonly onDidChangeTreeData = this.#changed.event;
   readonly onNote = this.#noted.event;
 
   constructor(server: Server) {
     this.#server = server;
+    this.#isVisible = false;
     this.#subscriptions = vscode.Disposable.from(
       vscode.window.onDidChangeActiveTextEditor(() => this.refresh()),
       vscode.workspace.onDidChangeTextDocument(({ document }) => {
@@ -75,14 +81,34 @@ class SimilarClassesTree implements vscode.TreeDataProvider<Node>, vscode.Dispos
     );
   }
 
+  /** A view that nobody sees asks nothing. */
+  follow(isVisible: boolean): void {
+    this.#isVisible = isVisible;
+    this.refresh();
+  }
+
   refresh(): void {
     clearTimeout(this.#pause);
-    this.#pause = setTimeout(() => this.#changed.fire(undefined), PAUSE_MILLISECONDS);
+    if (!this.#isVisible) {
+      return;
+    }
+    this.#pause = setTimeout(() => void this.#show(), PAUSE_MILLISECONDS);
+  }
+
+  /** Asks first and draws then: while rows are drawn VS Code knows none of them, and a row's button would miss it. */
+  async #show(): Promise<void> {
+    const asking = this.#definitions();
+    this.#asking = asking;
+    const definitions = await asking;
+    if (this.#asking === asking && !isDeepStrictEqual(definitions, this.#shown)) {
+      this.#shown = definitions;
+      this.#changed.fire(undefined);
+    }
   }
 
   async getChildren(node?: Node): Promise<Node[]> {
     if (node === undefined) {
-      return this.#definitions();
+      return [...this.#shown];
     }
     return node.kind === "definition"
       ? node.definition.matches.map((match) => ({ kind: "match", uri: node.uri, definition: node.definition, match }))
@@ -93,7 +119,7 @@ class SimilarClassesTree implements vscode.TreeDataProvider<Node>, vscode.Dispos
     return node.kind === "definition" ? definitionItem(node) : matchItem(node);
   }
 
-  async #definitions(): Promise<Node[]> {
+  async #definitions(): Promise<readonly DefinitionNode[]> {
     const document = vscode.window.activeTextEditor?.document;
     if (document?.languageId !== "python" || this.#server.state.kind !== "running") {
       this.#noted.fire("Open a modeling file to see which library classes resemble its own.");
@@ -102,10 +128,10 @@ class SimilarClassesTree implements vscode.TreeDataProvider<Node>, vscode.Dispos
     try {
       const uri = document.uri;
       const asked = { uri: uri.toString() };
-      const { note, definitions } = await this.#server.ask("twinlens/similarInFile", asked, {
+      const { note, coverage, definitions } = await this.#server.ask("twinlens/similarInFile", asked, {
         milliseconds: READING_MILLISECONDS,
       });
-      this.#noted.fire(note ?? undefined);
+      this.#noted.fire(note ?? coverage);
       return definitions
         .filter(({ matches }) => matches.length > 0)
         .map((definition) => ({ kind: "definition", uri, definition }));

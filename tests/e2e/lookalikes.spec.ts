@@ -75,6 +75,9 @@ test("the view Similar Classes lists the active file's classes with what resembl
   await editor.page.getByRole("tab", { name: "Twinlens" }).click();
   const rows = editor.page.locator(".pane-body .monaco-list-row");
   await expect(rows.filter({ hasText: "NovaMLP" }).first()).toContainText("LlamaMLP (llama)", { timeout: 60_000 });
+  await expect(editor.page.locator(".pane").filter({ hasText: "Similar Classes" })).toContainText(
+    /Most like llama \(\d+ of \d+/,
+  );
   await rows.filter({ hasText: "NovaMLP" }).first().click();
   await expect(rows.filter({ hasText: /llama · embedding 1\.00/ }).first()).toBeVisible();
   await editor.screenshot("lookalikes-view-light");

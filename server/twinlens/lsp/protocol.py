@@ -113,9 +113,10 @@ class SimilarDefinition:
 
 @attrs.frozen
 class SimilarInFileResult:
-    """`note` says what the answer lacks, or why there is none."""
+    """`note` says what the answer lacks, or why there is none; `coverage` which models the file resembles most."""
 
     note: str | None
+    coverage: str
     definitions: list[SimilarDefinition]
 
 

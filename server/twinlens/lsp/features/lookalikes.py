@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lsprotocol import types
@@ -13,9 +13,10 @@ from twinlens.lsp.documents import Document, Parsed
 from twinlens.lsp.jsonrpc import Refused
 from twinlens.lsp.modeling import Modeling, model_of, on_wire, read_modeling, search
 from twinlens.lsp.services import Services
-from twinlens.similarity.answers import RankedMatch
+from twinlens.similarity.answers import Answer, RankedMatch
 from twinlens.similarity.flags import is_generated, may_be_flagged, resemblance
 from twinlens.similarity.service import IndexStatus, InheritRequest, ParentClass, SearchUnavailableError
+from twinlens.similarity.summary import summarise
 from twinlens.source.definitions import Definition
 from twinlens.source.library import file_stem
 from twinlens.source.sanitise import model_prefixes, sanitise
@@ -25,6 +26,7 @@ COMPARE = "twinlens.compareWithMatch"
 INHERIT = "twinlens.inheritFromMatch"
 
 _IN_A_VIEW = 5
+_IN_A_SENTENCE = 3
 _AT_ONCE = 4
 """How many definitions are asked about in one go, so that a hover need not wait for a whole file."""
 
@@ -166,20 +168,32 @@ def _answer_view(server: LanguageServer, services: Services) -> None:
     async def similar_in_file(params: protocol.SimilarInFileParams) -> protocol.SimilarInFileResult:
         read = await services.documents.read(services.documents.get(params.uri), read_modeling)
         if read is None or not read.value.is_modeling:
-            return protocol.SimilarInFileResult("This file holds no model code.", [])
+            return protocol.SimilarInFileResult("This file holds no model code.", "", [])
         definitions: list[protocol.SimilarDefinition] = []
+        all_answers: dict[str, Answer] = {}
         for start in range(0, len(read.value.definitions), _AT_ONCE):
             asked = read.value.definitions[start : start + _AT_ONCE]
             try:
                 answers = await search(services, read, [definition.name for definition in asked], _IN_A_VIEW)
             except SearchUnavailableError as error:
-                return protocol.SimilarInFileResult(str(error), [])
+                return protocol.SimilarInFileResult(str(error), "", [])
+            all_answers.update(zip((found.name for found in asked), answers, strict=True))
             definitions += [
                 protocol.SimilarDefinition(found.name, found.kind, found.line, list(map(on_wire, answer.ranked)))
                 for found, answer in zip(asked, answers, strict=True)
             ]
         status = services.index.status.current
-        return protocol.SimilarInFileResult(None if status.state == "ready" else status.message, definitions)
+        note = None if status.state == "ready" else status.message
+        return protocol.SimilarInFileResult(note, _coverage(all_answers), definitions)
+
+
+def _coverage(answers: Mapping[str, Answer]) -> str:
+    """One sentence: the models that cover most of the file's definitions."""
+    covered = [
+        f"{found.model} ({len(found.definitions)} of {len(answers)}, mean score {found.score:.2f})"
+        for found in summarise(answers)[:_IN_A_SENTENCE]
+    ]
+    return f"Most like {', then '.join(covered)}." if covered else "No model of the library resembles this file."
 
 
 def _answer_compare(server: LanguageServer, services: Services) -> None:
