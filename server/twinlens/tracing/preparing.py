@@ -153,7 +153,7 @@ def _shrunk(cls: type[nn.Module], seed: int, say: Say) -> Ready:
     if reasons:
         raise reasons[0]
     raise NoRecipeError(
-        f"Nothing is known that makes a {cls.__name__}: no config class, recipe or model tester is for it; "
+        f"Nothing is known that makes {with_article(cls.__name__)}: no config class, recipe or model tester is for it; "
         f"write a recipe in {Path('.twinlens') / 'recipes'}."
     )
 
