@@ -2,7 +2,8 @@
 
 A tensor is `{"shape", "dtype", "value", "mean", "std", "min", "max"}`, each the `repr` that torch prints in scientific
 notation. Beyond upstream: statistics of every dtype, not of float16, float32 and bfloat16 alone (in float64 for the
-others), a count of NaN and Inf where there are any, and no error for an empty, meta or sparse tensor.
+others), a count of NaN and Inf where there are any, no error for an empty, meta or sparse tensor, and the tensors of a
+dataclass by field.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import math
 import re
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,7 @@ import torch
 from torch import _tensor_str
 
 from twinlens.tracing.identity import SeenTensors, local_part, why_without_values
-from twinlens.tracing.leaves import without_addresses
+from twinlens.tracing.leaves import holds_tensor, without_addresses
 from twinlens.tracing.packed import write_safetensors
 from twinlens.tracing.statistics import profile
 
@@ -42,6 +44,9 @@ class DebugValues:
             return [self.serialise(item, f"{name}_{index}") for index, item in enumerate(value)]
         if isinstance(value, Mapping):
             return {str(key): self.serialise(item, f"{name}_{key}") for key, item in value.items()}
+        if is_dataclass(value) and not isinstance(value, type) and holds_tensor(value):
+            items = ((field.name, getattr(value, field.name, None)) for field in fields(value))
+            return {key: self.serialise(item, f"{name}_{key}") for key, item in items}
         if isinstance(value, torch.Tensor):
             return self._tensor(local_part(value), name)
         with _scientific():

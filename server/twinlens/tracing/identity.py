@@ -72,7 +72,7 @@ def _version(tensor: torch.Tensor) -> int:
 def _state(tensor: torch.Tensor) -> tuple[int, bytes]:
     """The sum of a contiguous tensor's memory in words of 8 bytes, and some of its bytes, the last ones among them:
     kernels from outside torch write without being counted by `_version`."""
-    local = local_part(tensor).detach()
+    local = local_part(tensor).detach().resolve_neg()
     if not local.is_contiguous():
         return 0, b""
     if local.device.type != "cpu":

@@ -61,7 +61,7 @@ def leaves(value: Any, place: str = "") -> Iterator[tuple[str, torch.Tensor | st
         yield place, value
         return
     parts = _parts(value)
-    if not parts or not _holds_tensor(value, _DEEPEST_OBJECT, set()):
+    if not parts or not holds_tensor(value):
         if isinstance(value, (list, tuple)) and 0 < len(value) <= _LONGEST_PLAIN_SEQUENCE:
             for key, part in parts:
                 yield from leaves(part, _joined(place, key))
@@ -69,7 +69,7 @@ def leaves(value: Any, place: str = "") -> Iterator[tuple[str, torch.Tensor | st
             yield place, _text(value)
         return
     for key, part in parts:
-        if _is_plain_container(value) or _holds_tensor(part, _DEEPEST_OBJECT, set()):
+        if _is_plain_container(value) or holds_tensor(part):
             yield from leaves(part, _joined(place, key))
 
 
@@ -91,13 +91,15 @@ def _parts(value: Any) -> list[tuple[str | int, Any]]:
     return [(name, part) for name, part in vars(value).items() if not name.startswith("_")]
 
 
-def _holds_tensor(value: Any, depth: int, seen: set[int]) -> bool:
+def holds_tensor(value: Any, depth: int = _DEEPEST_OBJECT, seen: set[int] | None = None) -> bool:
+    """Whether `value` is a tensor or has one inside, no deeper than `depth`."""
+    seen = set() if seen is None else seen
     if isinstance(value, torch.Tensor):
         return True
     if depth == 0 or value is None or isinstance(value, (bool, int, float, str)) or id(value) in seen:
         return False
     seen.add(id(value))
-    return any(_holds_tensor(part, depth - 1, seen) for _key, part in _parts(value))
+    return any(holds_tensor(part, depth - 1, seen) for _key, part in _parts(value))
 
 
 def _joined(place: str, key: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pytest
@@ -190,6 +191,19 @@ def keys_that_are_no_strings_are_recorded(context, folder):
     assert described["('query', 0)"]["shape"] == "torch.Size([1])"
 
 
+@dataclasses.dataclass
+class Pair:
+    states: torch.Tensor
+    count: int
+
+
+def a_dataclass_gives_its_tensors(context, folder):
+    with context(Wrapped(Function(lambda x: Pair(x, 3))), str(folder)) as model:
+        model(torch.ones(2))
+    (child,) = summary(folder, "Wrapped")["children"]
+    assert (child["outputs"]["states"]["shape"], child["outputs"]["count"]) == ("torch.Size([2])", "3")
+
+
 def a_key_does_not_lead_out_of_the_folder(context, folder):
     inside = folder / "trace"
     with context(Wrapped(Function(lambda states: states["../../out"])), str(inside), use_repr=False) as model:
@@ -246,6 +260,7 @@ CHECKS = [
     a_sparse_tensor_is_recorded_where_values_go_to_files,
     nan_and_infinity_are_counted,
     keys_that_are_no_strings_are_recorded,
+    a_dataclass_gives_its_tensors,
     a_key_does_not_lead_out_of_the_folder,
     a_tensor_of_a_dtype_that_safetensors_has_no_name_for_goes_to_its_file,
     a_compiled_model_is_traced_under_its_own_name,
