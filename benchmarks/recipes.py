@@ -11,6 +11,7 @@ torch and transformers, and killed after `--limit` seconds or when it asks for m
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import multiprocessing
 import os
@@ -30,12 +31,13 @@ os.environ.setdefault("TRANSFORMERS_VERBOSITY", "critical")
 
 import torch
 import transformers
+from transformers.models.auto.configuration_auto import model_type_to_module_name
 from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
 from twinlens.tracing.job import Finished, Job
 from twinlens.tracing.reading import read_header
 from twinlens.tracing.run import execute
 
-_MISSING = re.compile(r"requires the (\w+) library")
+_MISSING = re.compile(r"(?:requires the |No module named ')(\w+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +49,13 @@ class Result:
     reason: str
 
 
-def base_models() -> list[str]:
-    """The classes of `AutoModel`, by name."""
-    names: set[str] = set()
-    for value in MODEL_MAPPING_NAMES.values():
-        names.update([value] if isinstance(value, str) else value)
-    return sorted(names)
+def base_models() -> dict[str, str]:
+    """The classes of `AutoModel`: the package of transformers that each is in, by its name."""
+    packages: dict[str, str] = {}
+    for model_type, value in MODEL_MAPPING_NAMES.items():
+        for name in [value] if isinstance(value, str) else value:
+            packages[name] = f"transformers.models.{model_type_to_module_name(model_type)}"
+    return dict(sorted(packages.items()))
 
 
 def trace_class(name: str, gigabytes: int, answers: Connection) -> None:
@@ -77,7 +80,9 @@ def trace_class(name: str, gigabytes: int, answers: Connection) -> None:
 
 
 def class_module(name: str) -> str:
-    return getattr(transformers, name).__module__
+    """Some are in no `__init__` but their package's own."""
+    package = transformers if hasattr(transformers, name) else importlib.import_module(base_models()[name])
+    return getattr(package, name).__module__
 
 
 def try_class(name: str, limit: float, gigabytes: int) -> Result:
@@ -107,7 +112,7 @@ def main() -> None:
     parser.add_argument("--gigabytes", type=int, default=8, help="address space a class")
     parser.add_argument("--json", type=Path, help="write the results here too")
     arguments = parser.parse_args()
-    names = arguments.names or base_models()
+    names = arguments.names or list(base_models())
     if arguments.sample:
         names = random.Random(arguments.draw).sample(names, min(arguments.sample, len(names)))
     results: list[Result] = []

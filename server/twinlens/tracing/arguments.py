@@ -109,7 +109,8 @@ class Maker:
         return torch.tensor([[1, side, side]])
 
     def mel(self) -> list[torch.Tensor]:
-        """Spectrograms: whisper's (bins, 2 x positions) first, then (frames, bins), then the reverse."""
+        """Spectrograms: whisper's (bins, 2 x positions) first, then (frames, bins), then the reverse, last some
+        frames side by side."""
         facts = self.facts
         sizes = [facts.integer(name, first="audio", default=0) for name in _BINS]
         bins = [size for size in dict.fromkeys(sizes) if size] or [80]
@@ -117,6 +118,7 @@ class Maker:
         shapes: list[tuple[int, ...]] = [(BATCH, bins[0], frames)]
         shapes += [(BATCH, 128, size) for size in bins] + [(BATCH, size, 128) for size in bins]
         shapes += [(BATCH, frames, bins[0]), (BATCH, 1, 128, bins[0])]
+        shapes += [(BATCH, 128, stacked * bins[0]) for stacked in (2, 4)]
         return [torch.randn(shape) for shape in shapes]
 
     def waveform(self) -> list[torch.Tensor]:

@@ -8,6 +8,7 @@ from typing import Any
 MAIN_LAYERS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers", "depth")
 OF_STAGES = ("stage_names", "out_features", "out_indices")
 
+SHARED_LAYERS = re.compile(r"(^|_)shared_layers$")
 HEADS = re.compile(r"(^|_)(n|num)_(\w+_)?heads?$|(^|_)(attention|attn)_heads?$|^heads$")
 HEAD_SIZE = re.compile(r"head_dim$|headdim$|d_kv$|d_head$|head_size$")
 VOCAB = re.compile(r"vocab_sizes?$|vocab_size_per_layer_input$")

@@ -119,6 +119,8 @@ class _Shrinker:
 
     def _count(self, name: str, value: int, fields: Mapping[str, Any], kept: Sequence[int]) -> int:
         plan = self.plan
+        if names.SHARED_LAYERS.search(name):
+            return value * len(kept) // max(_layer_count(fields) or 0, 1)
         if names.is_layer_count(name):
             return min(value, max(plan.layers, len(kept)))
         if names.EXPERTS.search(name):

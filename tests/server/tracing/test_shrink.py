@@ -135,6 +135,11 @@ def test_the_plan_that_fills_gaps_gives_values_to_fields_without_one():
     assert small["rope_parameters"]["mrope_section"] == [2, 1, 1]
 
 
+def test_layers_that_share_keep_their_part_of_all():
+    fields = {**DECODER, "num_hidden_layers": 35, "num_kv_shared_layers": 15}
+    assert shrunk(fields, PLANS[0])["num_kv_shared_layers"] == 0
+
+
 def test_indices_of_layers_lie_within_those_that_are_left():
     fields = {"model_type": "both", "text_config": DECODER, "adapter_config": {"vision_feature_layer": [24, 18]}}
     assert shrunk(fields, PLANS[0])["adapter_config"] == {"vision_feature_layer": [1]}
