@@ -11,7 +11,6 @@ torch and transformers, and killed after `--limit` seconds or when it asks for m
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 import multiprocessing
 import os
@@ -80,9 +79,11 @@ def trace_class(name: str, gigabytes: int, answers: Connection) -> None:
 
 
 def class_module(name: str) -> str:
-    """Some are in no `__init__` but their package's own."""
-    package = transformers if hasattr(transformers, name) else importlib.import_module(base_models()[name])
-    return getattr(package, name).__module__
+    """A few classes are in the `__init__` of nothing."""
+    if hasattr(transformers, name):
+        return getattr(transformers, name).__module__
+    package = base_models()[name]
+    return f"{package}.modeling_{package.rpartition('.')[2]}"
 
 
 def try_class(name: str, limit: float, gigabytes: int) -> Result:
