@@ -100,6 +100,12 @@ test("a wrong rotation is opened at its origin with its cause, and marked in the
   await expect(editor.page.locator(".monaco-diff-editor .editor.modified .view-lines")).toContainText('"module"');
   await editor.screenshot("diff-json");
 
+  await editor.tab("LumenForCausalLM ↔ PortForCausalLM").click();
+  await page.getByRole("button", { name: "Replay with reference inputs" }).click();
+  await expect(page.getByRole("button", { name: "Show the recorded run" })).toBeVisible({ timeout: 90_000 });
+  await expect(page.getByRole("row").filter({ hasText: "layers.1" })).toContainText("agrees");
+  await editor.screenshot("diff-replay");
+
   await editor.openFile(PORT);
   await expect((await editor.problems()).filter({ hasText: "rope-layout" })).toBeVisible({ timeout: 60_000 });
 });
