@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from itertools import product
 from typing import NamedTuple
 
 import torch
@@ -56,15 +57,18 @@ def _mixed_sums(batch: torch.Tensor) -> _MixedSums:
     sums = _MixedSums(*(torch.zeros(size, dtype=torch.int64, device=batch.device) for size in batch.shape))
     rows_a_piece = max(1, _PIECE // max(1, width) if batch.device.type == "cpu" else height)
     matrices_a_piece = max(1, rows_a_piece // max(1, height))
-    for first in range(0, depth, matrices_a_piece):
-        for top in range(0, height, rows_a_piece):
-            some, lines = slice(first, first + matrices_a_piece), slice(top, top + rows_a_piece)
-            mixes = _mix(_bits(batch[some, lines])).to(batch.device)
-            in_rows = mixes.sum(2)
-            if depth > 1:  # of a single one it has no weight
-                sums.matrices[some].add_(in_rows.sum(1))
-            sums.rows[lines].add_(in_rows.sum(0) if len(in_rows) > 1 else in_rows[0])
-            sums.columns.add_(mixes.sum((0, 1)))
+    columns_a_piece = _PIECE if batch.device.type == "cpu" else width
+    for first, top, left in product(
+        range(0, depth, matrices_a_piece), range(0, height, rows_a_piece), range(0, width, columns_a_piece)
+    ):
+        some, lines = slice(first, first + matrices_a_piece), slice(top, top + rows_a_piece)
+        columns = slice(left, left + columns_a_piece)
+        mixes = _mix(_bits(batch[some, lines, columns])).to(batch.device)
+        in_rows = mixes.sum(2)
+        if depth > 1:  # of a single one it has no weight
+            sums.matrices[some].add_(in_rows.sum(1))
+        sums.rows[lines].add_(in_rows.sum(0) if len(in_rows) > 1 else in_rows[0])
+        sums.columns[columns].add_(mixes.sum((0, 1)))
     return sums
 
 

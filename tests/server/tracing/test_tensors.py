@@ -114,6 +114,16 @@ def test_fingerprints_of_parts_add_up_to_that_of_the_fused_tensor():
     assert fingerprint(fused).values == f"{total:016x}"
 
 
+def test_a_long_row_is_read_in_pieces_like_any_other():
+    row = torch.randn(100_003)
+    square = row[:90_000].reshape(300, 300)
+    assert fingerprint(row[:90_000]).ordered == fingerprint(square).ordered
+    read = profile(row)
+    assert read.statistics.mean == pytest.approx(row.double().mean().item(), rel=1e-12)
+    assert read.statistics.l2 == pytest.approx(row.double().norm().item(), rel=1e-12)
+    assert read.token_norms.item() == pytest.approx(read.statistics.l2, rel=1e-6)
+
+
 def test_an_exact_cast_leaves_the_fingerprint_alone():
     weight = torch.randn(10, 10).bfloat16()
     assert fingerprint(weight) == fingerprint(weight.float()) == fingerprint(weight.double())
