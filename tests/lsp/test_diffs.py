@@ -125,3 +125,11 @@ async def test_a_damaged_trace_is_one_sentence(server: Editor, workspace: Path):
 async def test_a_diff_that_is_not_open_is_one_sentence(server: Editor):
     with pytest.raises(JsonRpcException, match="choose Compare Traces again"):
         await server.ask("twinlens/diffRow", {"id": "never", "row": 0})
+
+
+async def test_traces_that_cannot_be_opened_leave_nothing_to_pair(server: Editor, workspace: Path):
+    where = {"id": "2", "reference": str(workspace / "nowhere"), "port": str(workspace / "port")}
+    with pytest.raises(JsonRpcException, match="nowhere does not exist"):
+        await server.ask("twinlens/diffOpen", {**where, "rtol": -1.0, "replay": False}, 60)
+    with pytest.raises(JsonRpcException, match="not open any more"):
+        await server.ask("twinlens/diffPair", {"id": "2", "reference": "a", "port": "b", "apart": False})

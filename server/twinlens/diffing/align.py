@@ -5,23 +5,26 @@ Each pair carries the pass that made it. A module may stand for several on the o
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Literal
 
+from twinlens.diffing.alike import compatible, elements, is_projection, may_be_same, unique, widths_add_up
+from twinlens.diffing.alike_order import in_order
+from twinlens.diffing.alike_parameters import (
+    alike_group,
+    alike_parameters,
+    fingerprints,
+    hash_sum,
+    neighbours,
+    weight_hash,
+)
 from twinlens.diffing.mapfile import IDENTITY, MapFile, MapPair, Transform, filled, pattern_of
 from twinlens.diffing.nodes import Node, Side
-from twinlens.diffing.noise import noise_of
-from twinlens.tracing.record import Parameter
 
 How = Literal["map", "path", "name", "parameters", "order", "values"]
-
-_MODULUS = 1 << 64
-_LONGEST_TABLE = 250_000
-"""Cells of one table of the order pass; beyond it only nodes of equal signature are paired."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,11 +152,11 @@ class _Draft:
     def pair_unique(self, how: How, key: Callable[[Side, Node], str | None]) -> None:
         """Pair nodes whose key no other free node of their side has."""
         ours, theirs = self.free_nodes()
-        our_keys = _unique(ours, lambda node: key(self.reference, node))
-        their_keys = _unique(theirs, lambda node: key(self.port, node))
+        our_keys = unique(ours, lambda node: key(self.reference, node))
+        their_keys = unique(theirs, lambda node: key(self.port, node))
         for name, node in our_keys.items():
             other = their_keys.get(name)
-            if other is not None and _may_be_same(node, other):
+            if other is not None and may_be_same(node, other):
                 self.add((node.path,), (other.path,), how)
 
     # parameters
@@ -161,16 +164,16 @@ class _Draft:
     def pair_parameters(self) -> None:
         """By fingerprints that only one parameter of each side has; then fused ones, whose hashes add up."""
         ours, theirs = self.free_nodes()
-        our_prints, their_prints = _fingerprints(ours), _fingerprints(theirs)
+        our_prints, their_prints = fingerprints(ours), fingerprints(theirs)
         votes: Counter[tuple[str, str]] = Counter()
         for values, path in our_prints.items():
             other = their_prints.get(values)
             if path is not None and other is not None:
                 votes[path, other] += 1
-        for (path, other), _count in votes.most_common():
+        for (path, other), _votes in votes.most_common():
             if self.free_reference(path) and self.free_port(other) and self._may_share_parameters(path, other):
                 self.add((path,), (other,), "parameters")
-        for path, other in _alike_parameters(*self.free_nodes()):
+        for path, other in alike_parameters(*self.free_nodes()):
             if self.free_reference(path) and self.free_port(other) and self._may_share_parameters(path, other):
                 self.add((path,), (other,), "parameters")
         ours, theirs = self.free_nodes()
@@ -182,18 +185,18 @@ class _Draft:
         """A module that calls others may own a parameter that the other code base keeps elsewhere."""
         if not self.reference.children.get(path) and not self.port.children.get(other):
             return True
-        return _compatible(self.reference.nodes[path], self.port.nodes[other])
+        return compatible(self.reference.nodes[path], self.port.nodes[other])
 
     def _pair_fused(self, ones: list[Node], parts: list[Node], add: Callable[[str, tuple[str, ...]], None]) -> None:
         """Pair each of `ones` with the 2 or 3 neighbours on `side` whose values it holds all."""
-        groups = [some for group in _neighbours(parts) for size in (2, 3) for some in combinations(group, size)]
-        by_hash = {_hash_sum(some): some for some in groups if _hash_sum(some) is not None}
+        groups = [some for group in neighbours(parts) for size in (2, 3) for some in combinations(group, size)]
+        by_hash = {hash_sum(some): some for some in groups if hash_sum(some) is not None}
         used: set[str] = set()
         for node in ones:
-            own = _weight_hash(node)
+            own = weight_hash(node)
             many = by_hash.get(int(own, 16)) if own else None
             if many is None:
-                many = _alike_group(node, groups)
+                many = alike_group(node, groups)
             if many and used.isdisjoint(item.path for item in many):
                 used.update(item.path for item in many)
                 add(node.path, tuple(item.path for item in many))
@@ -202,33 +205,31 @@ class _Draft:
 
     def pair_composites(self) -> None:
         """A module and the innermost one that holds the partners of all that it holds, when that is mutual."""
-        ours = _leaf_sets(
-            self.reference, lambda path: self.by_reference[path].port if path in self.by_reference else ()
-        )
-        theirs = _leaf_sets(self.port, lambda path: self.by_port[path].reference if path in self.by_port else ())
+        ours = leaf_sets(self.reference, lambda path: self.by_reference[path].port if path in self.by_reference else ())
+        theirs = leaf_sets(self.port, lambda path: self.by_port[path].reference if path in self.by_port else ())
         for path, partners in sorted(ours.items(), key=lambda item: len(item[1])):
             if not self.free_reference(path) or not partners:
                 continue
             for other in self._holders(path, partners, theirs):
-                if self.free_port(other) and _compatible(self.reference.nodes[path], self.port.nodes[other]):
+                if self.free_port(other) and compatible(self.reference.nodes[path], self.port.nodes[other]):
                     self.add((path,), (other,), "order")
                     break
 
     def _holders(self, path: str, partners: set[str], theirs: dict[str, set[str]]) -> Iterator[str]:
         """Port modules, innermost first, that hold all of `partners`, and nothing paired outside of `path`."""
-        inside = _descendants(self.reference, path)
+        inside = descendants(self.reference, path)
         start = self.port.nodes[next(iter(partners))].parent
         while start is not None:
             held = theirs.get(start, set())
             if not held <= inside:
                 return
-            if partners <= _descendants(self.port, start):
+            if partners <= descendants(self.port, start):
                 yield start
             start = self.port.nodes[start].parent
 
     def _holds_the_same(self, path: str, other: str) -> bool:
         """Whether nothing inside of one is paired with what lies outside of the other."""
-        ours, theirs = _descendants(self.reference, path), _descendants(self.port, other)
+        ours, theirs = descendants(self.reference, path), descendants(self.port, other)
         partners = {name for inner in ours if inner in self.by_reference for name in self.by_reference[inner].port}
         backwards = {name for inner in theirs if inner in self.by_port for name in self.by_port[inner].reference}
         return partners <= theirs and backwards <= ours
@@ -261,7 +262,7 @@ class _Draft:
         for our_run, their_run in self._runs(ours, theirs):
             our_nodes = [self.reference.nodes[name] for name in our_run]
             their_nodes = [self.port.nodes[name] for name in their_run]
-            for node, match in _in_order(our_nodes, their_nodes):
+            for node, match in in_order(our_nodes, their_nodes):
                 is_leaf = not self.reference.children.get(node.path), not self.port.children.get(match.path)
                 if is_leaf[0] == is_leaf[1] and self._holds_the_same(node.path, match.path):
                     self.add((node.path,), (match.path,), "order")
@@ -288,12 +289,12 @@ class _Draft:
 
     def _pair_joined(self, ours: list[Node], theirs: list[Node]) -> None:
         """One projection on one side and neighbours on the other whose widths add up to its."""
-        for node in [node for node in ours if _is_projection(node)]:
-            many = _widths_add_up(node, [other for other in theirs if self.free_port(other.path)])
+        for node in [node for node in ours if is_projection(node)]:
+            many = widths_add_up(node, [other for other in theirs if self.free_port(other.path)])
             if many:
                 self.add((node.path,), tuple(item.path for item in many), "order")
-        for node in [node for node in theirs if _is_projection(node) and self.free_port(node.path)]:
-            many = _widths_add_up(node, [other for other in ours if self.free_reference(other.path)])
+        for node in [node for node in theirs if is_projection(node) and self.free_port(node.path)]:
+            many = widths_add_up(node, [other for other in ours if self.free_reference(other.path)])
             if many:
                 self.add(tuple(item.path for item in many), (node.path,), "order")
 
@@ -302,8 +303,8 @@ class _Draft:
     def pair_values(self) -> None:
         """By what their first calls returned, where only one free node of each side returned it."""
         ours, theirs = self.free_nodes()
-        our_values = _unique(ours, lambda node: _output_key(self.reference, node))
-        their_values = _unique(theirs, lambda node: _output_key(self.port, node))
+        our_values = unique(ours, lambda node: _output_key(self.reference, node))
+        their_values = unique(theirs, lambda node: _output_key(self.port, node))
         for key, node in our_values.items():
             other = their_values.get(key)
             if other is not None and node.is_function == other.is_function:
@@ -312,7 +313,7 @@ class _Draft:
     def pair_equal_roots(self) -> None:
         """Two traces of one class: its paths are what they seem."""
         ours, theirs = self.reference.nodes.get(self.reference.root), self.port.nodes.get(self.port.root)
-        if ours is None or theirs is None or ours.path != theirs.path or not _compatible(ours, theirs):
+        if ours is None or theirs is None or ours.path != theirs.path or not compatible(ours, theirs):
             return
         if self.free_reference(ours.path) and self.free_port(theirs.path):
             self.add((ours.path,), (theirs.path,), "path")
@@ -320,165 +321,11 @@ class _Draft:
     def pair_roots(self) -> None:
         if self.free_reference(self.reference.root) and self.free_port(self.port.root):
             ours, theirs = self.reference.nodes.get(self.reference.root), self.port.nodes.get(self.port.root)
-            if ours is not None and theirs is not None and (_compatible(ours, theirs) or not self.pairs):
+            if ours is not None and theirs is not None and (compatible(ours, theirs) or not self.pairs):
                 self.add((ours.path,), (theirs.path,), "order")
 
 
-def _unique(nodes: Iterable[Node], key: Callable[[Node], str | None]) -> dict[str, Node]:
-    found: dict[str, Node | None] = {}
-    for node in nodes:
-        name = key(node)
-        if name is not None:
-            found[name] = None if name in found else node
-    return {name: node for name, node in found.items() if node is not None}
-
-
-def _may_be_same(node: Node, other: Node) -> bool:
-    """Names alone do not pair a norm with a projection, nor a function with a module."""
-    return node.is_function == other.is_function and (not node.kind or not other.kind or node.kind == other.kind)
-
-
-def _compatible(node: Node, other: Node) -> bool:
-    """Their outputs may be compared: equal numbers of elements, equal sizes in some order."""
-    return _same_sizes(node.shape_out, other.shape_out)
-
-
-def _same_sizes(shape: tuple[int, ...], other: tuple[int, ...]) -> bool:
-    if not shape or not other:
-        return shape == other
-    if sorted(size for size in shape if size > 1) == sorted(size for size in other if size > 1):
-        return True
-    return shape[-1] == other[-1] and _count(shape) == _count(other)
-
-
-def _count(shape: tuple[int, ...]) -> int:
-    total = 1
-    for size in shape:
-        total *= size
-    return total
-
-
-def _fingerprints(nodes: Iterable[Node]) -> dict[str, str | None]:
-    """By the hash of a parameter's values: the node that owns it; None where several do, or the parameter is tied."""
-    found: dict[str, str | None] = {}
-    for node in nodes:
-        for parameter in node.parameters:
-            if parameter.fingerprint is None or parameter.is_buffer or _count(parameter.tensor.shape) < 2:
-                continue
-            values = parameter.fingerprint.values
-            found[values] = node.path if values not in found else None
-    return found
-
-
-def _hash_sum(nodes: Iterable[Node]) -> int | None:
-    hashes = [_weight_hash(node) for node in nodes]
-    return sum(int(item, 16) for item in hashes if item) % _MODULUS if None not in hashes else None
-
-
-def _alike_parameters(ours: list[Node], theirs: list[Node]) -> Iterator[tuple[str, str]]:
-    """Owners of parameters whose statistics say that one is the other cast to another dtype."""
-    by_count: dict[int, list[tuple[Node, Parameter]]] = {}
-    for node in theirs:
-        for parameter in node.parameters:
-            if _has_shape_of_values(parameter):
-                by_count.setdefault(_count(parameter.tensor.shape), []).append((node, parameter))
-    for node in ours:
-        for parameter in node.parameters:
-            if not _has_shape_of_values(parameter):
-                continue
-            alike = [
-                other.path
-                for other, candidate in by_count.get(_count(parameter.tensor.shape), ())
-                if parameter.tensor.dtype != candidate.tensor.dtype
-                and _alike(_moments((parameter,)), _moments((candidate,)))
-            ]
-            if len(alike) == 1:
-                yield node.path, alike[0]
-
-
-def _has_shape_of_values(parameter: Parameter) -> bool:
-    """Whether its statistics tell it from others: neither constant nor a handful of numbers."""
-    statistics = parameter.tensor.statistics
-    return (
-        not parameter.is_buffer and statistics is not None and statistics.std > 0 and _count(parameter.tensor.shape) > 8
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Moments:
-    """Of the values of one or more tensors together."""
-
-    count: int
-    total: float
-    squares: float
-    low: float
-    high: float
-    unit: float
-
-
-def _moments(parameters: Iterable[Parameter]) -> _Moments | None:
-    count, total, squares, low, high, unit = 0, 0.0, 0.0, math.inf, -math.inf, 0.0
-    for parameter in parameters:
-        statistics = parameter.tensor.statistics
-        if statistics is None:
-            return None
-        own = _count(parameter.tensor.shape)
-        count += own
-        total += statistics.mean * own
-        squares += statistics.l2**2
-        low, high = min(low, statistics.min), max(high, statistics.max)
-        unit = max(unit, noise_of([parameter.tensor.dtype]).unit)
-    return _Moments(count, total, squares, low, high, unit)
-
-
-def _alike(one: _Moments | None, other: _Moments | None) -> bool:
-    """Whether two sets of values are one but for rounding: it moves sums by far less than chance does."""
-    if one is None or other is None or one.count != other.count or one.squares == 0:
-        return False
-    unit = max(one.unit, other.unit)
-    size = math.sqrt(one.squares)
-    return (
-        abs(one.squares - other.squares) <= 4 * unit * one.squares / math.sqrt(one.count) + unit * unit * one.squares
-        and abs(one.total - other.total) <= 4 * unit * size
-        and abs(one.low - other.low) <= 2 * unit * abs(one.low)
-        and abs(one.high - other.high) <= 2 * unit * abs(one.high)
-    )
-
-
-def _alike_group(node: Node, groups: list[tuple[Node, ...]]) -> tuple[Node, ...] | None:
-    own = _matrix(node)
-    if own is None:
-        return None
-    moments = _moments((own,))
-    for some in groups:
-        parts = [found for found in map(_matrix, some) if found is not None]
-        if parts and parts[0].tensor.dtype != own.tensor.dtype and _alike(moments, _moments(parts)):
-            return some
-    return None
-
-
-def _matrix(node: Node) -> Parameter | None:
-    return next((item for item in node.parameters if len(item.tensor.shape) >= 2 and not item.is_buffer), None)
-
-
-def _weight_hash(node: Node) -> str | None:
-    """The hash of the values of a projection's matrix."""
-    matrix = _matrix(node)
-    return matrix.fingerprint.values if matrix is not None and matrix.fingerprint is not None else None
-
-
-def _neighbours(nodes: Iterable[Node]) -> Iterator[list[Node]]:
-    """Nodes with a matrix of their own that one module calls, in runs of at most 8."""
-    groups: dict[str | None, list[Node]] = {}
-    for node in nodes:
-        if _weight_hash(node) is not None:
-            groups.setdefault(node.parent, []).append(node)
-    for group in groups.values():
-        for start in range(0, len(group), 4):
-            yield group[start : start + 8]
-
-
-def _leaf_sets(side: Side, partners: Callable[[str], tuple[str, ...]]) -> dict[str, set[str]]:
+def leaf_sets(side: Side, partners: Callable[[str], tuple[str, ...]]) -> dict[str, set[str]]:
     """By module that calls others: the partners of all that is paired inside it."""
     held: dict[str, set[str]] = {}
     for path in side.nodes:
@@ -492,7 +339,7 @@ def _leaf_sets(side: Side, partners: Callable[[str], tuple[str, ...]]) -> dict[s
     return held
 
 
-def _descendants(side: Side, path: str) -> set[str]:
+def descendants(side: Side, path: str) -> set[str]:
     found: set[str] = set()
     open_paths = [path]
     while open_paths:
@@ -503,71 +350,11 @@ def _descendants(side: Side, path: str) -> set[str]:
     return found
 
 
-def _signature(node: Node) -> tuple[object, ...]:
-    return (node.is_function, node.kind or node.class_name, node.shape_in[-1:], node.shape_out[-1:])
-
-
-def _fit(node: Node, other: Node) -> int:
-    """How well two nodes go together: 0 for not at all."""
-    if not _may_be_same(node, other) or not _compatible(node, other):
-        return 0
-    if node.is_function:
-        return 3 if node.class_name == other.class_name else 0
-    if not node.calls or not other.calls:
-        return 0
-    if node.kind:
-        return 3 if _same_sizes(node.shape_in, other.shape_in) else 0
-    same_class = node.class_name == other.class_name
-    return (3 if same_class else 1) if _same_sizes(node.shape_in, other.shape_in) else 0
-
-
-def _in_order(ours: list[Node], theirs: list[Node]) -> list[tuple[Node, Node]]:
-    """The longest common subsequence, each step weighed by `_fit`."""
-    if not ours or not theirs:
-        return []
-    if len(ours) * len(theirs) > _LONGEST_TABLE:
-        their_keys = _unique(theirs, lambda node: repr(_signature(node)))
-        our_keys = _unique(ours, lambda node: repr(_signature(node)))
-        return [(node, their_keys[key]) for key, node in our_keys.items() if key in their_keys]
-    best = [[0] * (len(theirs) + 1) for _ in range(len(ours) + 1)]
-    for i in range(len(ours) - 1, -1, -1):
-        for j in range(len(theirs) - 1, -1, -1):
-            fit = _fit(ours[i], theirs[j])
-            both = best[i + 1][j + 1] + fit if fit else 0
-            best[i][j] = max(best[i + 1][j], best[i][j + 1], both)
-    found, i, j = [], 0, 0
-    while i < len(ours) and j < len(theirs):
-        fit = _fit(ours[i], theirs[j])
-        if fit and best[i][j] == best[i + 1][j + 1] + fit:
-            found.append((ours[i], theirs[j]))
-            i, j = i + 1, j + 1
-        elif best[i][j] == best[i + 1][j]:
-            i += 1
-        else:
-            j += 1
-    return found
-
-
-def _is_projection(node: Node) -> bool:
-    return bool(node.calls) and any(len(parameter.tensor.shape) == 2 for parameter in node.parameters)
-
-
-def _widths_add_up(node: Node, others: list[Node]) -> list[Node] | None:
-    """2 or 3 neighbours among `others` that take what `node` takes and together return as wide a tensor."""
-    projections = [other for other in others if _is_projection(other) and _same_sizes(other.shape_in, node.shape_in)]
-    for size in (3, 2):
-        for start in range(len(projections) - size + 1):
-            some = projections[start : start + size]
-            if sum(item.shape_out[-1] for item in some) == node.shape_out[-1] and node.shape_out:
-                return some
-    return None
-
-
 def _output_key(side: Side, node: Node) -> str | None:
     if not node.calls or not node.shape_out or node.parent is None:
         return None
     for slot in side.trace.calls[node.calls[0]].outputs:
-        if slot.tensor is not None and slot.tensor.statistics is not None and _count(slot.tensor.shape) > 1:
+        if slot.tensor is not None and slot.tensor.statistics is not None and elements(slot.tensor.shape) > 1:
             statistics = slot.tensor.statistics
-            return f"{_count(slot.tensor.shape)} {statistics.l2:.5g} {statistics.mean:.4g} {statistics.absmax:.5g}"
+            return f"{elements(slot.tensor.shape)} {statistics.l2:.5g} {statistics.mean:.4g} {statistics.absmax:.5g}"
     return None

@@ -97,12 +97,11 @@ class _Diffs:
 
     async def open(self, params: protocol.DiffOpenParams) -> protocol.DiffOpened:
         root = self._root(Path(params.port))
-        self._maps[params.id] = root / MAP_FILE
         table = self.folder(params.id) / "table.json"
         question = {
             "reference": params.reference,
             "port": params.port,
-            "map": str(self._maps[params.id]),
+            "map": str(root / MAP_FILE),
             "rtol": params.rtol if params.rtol >= 0 else None,
             "table": str(table),
             "root": str(root),
@@ -110,11 +109,16 @@ class _Diffs:
         }
         async with self._opening:
             process = await self._process(params.id)
-        answer = await _asked(process, "open", question)
+        try:
+            answer = await _asked(process, "open", question)
+        except Refused:
+            await self.close(params.id)
+            raise
+        self._maps[params.id] = root / MAP_FILE
         marks = tuple(_Mark(Path(mark.pop("file")), **mark) for mark in answer["marks"])
         self._open[params.id] = _Open(process, marks)
         self._services.editor.refresh_diagnostics()
-        return protocol.DiffOpened(str(table), str(self._maps[params.id]), answer["outcome"], answer["reason"])
+        return protocol.DiffOpened(str(table), str(root / MAP_FILE), answer["outcome"], answer["reason"])
 
     async def ask(self, identity: str, method: str, params: Mapping[str, Any]) -> Any:
         opened = self._open.get(identity)
