@@ -58,6 +58,10 @@ def build_index(
     folder.mkdir(parents=True, exist_ok=True)
     with _only_builder(folder, on_progress):
         previous = None if afresh else _previous(folder, with_embeddings=embedder is not None)
+        if previous is not None and previous.features is not None and is_current(previous, library, embedder):
+            # Another window has brought it up to date while this one waited.
+            on_progress(Progress("done", 100))
+            return Built(previous, ())
         corpus = read_corpus(
             library,
             previous.known_files() if previous else None,

@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from twinlens.similarity.answers import QueryDefinition, query_of_definitions
@@ -88,7 +88,7 @@ def read_corpus(
     """Read every modeling and modular file of `library`; one whose hash is in `known` (by relative path) is not parsed
     again.
 
-    A file that cannot be read or does not parse is kept as a problem, and the rest goes on.
+    A file that cannot be read or does not parse is kept as a problem with what was known of it, and the rest goes on.
     """
     known = known or {}
     files = library_files(library)
@@ -102,7 +102,7 @@ def read_corpus(
             changed.append(file)
     on_progress(len(read), len(files))
     for entries in _read_all(changed):
-        read[entries.relative] = entries
+        read[entries.relative] = _with_known(entries, known.get(entries.relative))
         on_progress(len(read), len(files))
     return Corpus(tuple(read[file.relative] for file in files))
 
@@ -148,6 +148,12 @@ def read_file_entries(file: ModelingFile) -> FileEntries:
     query = query_of_definitions(definitions, (file.model, file_stem(file.path)), file.model)
     entries = tuple(_entry(file, found) for found in query.definitions)
     return FileEntries(file.relative, digest, entries, ties, copyright_date(text))
+
+
+def _with_known(found: FileEntries, before: FileEntries | None) -> FileEntries:
+    if found.problem is None or before is None:
+        return found
+    return replace(before, digest=found.digest, problem=found.problem)
 
 
 def _entry(file: ModelingFile, found: QueryDefinition) -> Entry:

@@ -66,7 +66,7 @@ def index_of_corpus(corpus: Corpus, library: Library) -> Index:
         entries,
         tuple(entry.tokens() for entry in entries),
         label=library.label,
-        digests={file.relative: file.digest for file in corpus.files if not file.problem},
+        digests={file.relative: file.digest for file in corpus.files},
         ties={file.relative: file.ties for file in corpus.files if file.ties != NO_TIES},
         dates={file.relative: file.date for file in corpus.files if file.date},
         released=documented_dates(library),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from twinlens.similarity.catalogue import Catalogue
 from twinlens.similarity.corpus import FileEntries
 from twinlens.similarity.indexed import Index
 from twinlens.similarity.jaccard import JaccardIndex
+from twinlens.similarity.update import updated
 from twinlens.source.sanitise import identifier_tokens
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from twinlens.similarity.embedder import Embedder
     from twinlens.similarity.family_ranker import FamilyRanker
-    from twinlens.similarity.feature_table import FeatureTable
     from twinlens.similarity.posted_jaccard import PostedJaccard
     from twinlens.similarity.vectors import VectorIndex
 
@@ -32,39 +31,32 @@ class Searcher:
         """`roots` are the library's folders: they turn an entry's relative path into a file to open."""
         self.index = index
         self._roots = roots
-        self._dead: set[int] = set()
+        self._dead: frozenset[int] = frozenset()
         self._catalogue = Catalogue(index.entries, index.ties, index.release_dates(), roots)
         self._jaccard: JaccardIndex | PostedJaccard = _jaccard_index(index)
         self._embedder = embedder if index.embeddings is not None else None
         self._vectors = _vector_index(index) if self._embedder is not None else None
         self._ranker = _family_ranker(index, self._catalogue)
 
-    def take_in(self, file: FileEntries) -> None:
-        """Answer from what `file` holds now instead of what it held: its new definitions are rows behind the last one,
-        its old rows are dead. The index in memory alone changes.
+    @property
+    def definitions(self) -> int:
+        """How many definitions can be named in an answer."""
+        return len(self.index.entries) - len(self._dead)
+
+    def update(self, files: Sequence[FileEntries]) -> None:
+        """Answer from what `files` hold now instead of what they held; one without a digest is gone. The index in
+        memory alone changes.
         """
-        index, fresh = self.index, file.entries
-        self._dead |= {row for row, entry in enumerate(index.entries) if entry.relative == file.relative}
-        tokens = tuple(entry.tokens() for entry in fresh)
-        self._jaccard.extend(tokens)
-        embeddings = index.embeddings
-        if embeddings is not None and self._embedder is not None and self._vectors is not None and fresh:
-            rows = self._embedder.encode([entry.sanitised for entry in fresh])
-            self._vectors.extend(rows)
-            embeddings = self._vectors.rows
-        entries = (*index.entries, *fresh)
-        alive = {entry.sameness: entry.sanitised for row, entry in enumerate(entries) if row not in self._dead}
-        self.index = replace(
-            index,
-            entries=entries,
-            tokens=(*index.tokens, *tokens),
-            embeddings=embeddings,
-            digests={**index.digests, file.relative: file.digest},
-            ties={**index.ties, file.relative: file.ties},
-            dates={**index.dates, **({file.relative: file.date} if file.date else {})},
-            features=None if index.features is None else _table_of(alive, index.features),
+        if not files:
+            return
+        after = updated(self.index, self._dead, files, self._embedder.encode if self._embedder else None)
+        self.index, self._dead = after.index, after.dead
+        self._catalogue = Catalogue(
+            self.index.entries, self.index.ties, self.index.release_dates(), self._roots, self._dead
         )
-        self._catalogue = Catalogue(entries, self.index.ties, self.index.release_dates(), self._roots, self._dead)
+        self._jaccard.extend(self.index.tokens[after.first_new :])
+        if self._vectors is not None and self.index.embeddings is not None:
+            self._vectors.extend(self.index.embeddings)
         self._ranker = _family_ranker(self.index, self._catalogue)
 
     def answers(
@@ -160,12 +152,6 @@ class Searcher:
 
 
 _CANDIDATES = 200
-
-
-def _table_of(sources: Mapping[str, str], known: FeatureTable) -> FeatureTable:
-    from twinlens.similarity.feature_table import table_of
-
-    return table_of(sources, known)
 
 
 def _jaccard_index(index: Index) -> JaccardIndex | PostedJaccard:

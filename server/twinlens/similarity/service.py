@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -16,6 +17,13 @@ from twinlens.similarity.lending import folder_of
 from twinlens.similarity.processes import CallError, LineProcess, ProcessEndedError
 from twinlens.similarity.wire import answers_from_json, query_to_json
 from twinlens.source.library import Library
+
+_QUIET_SECONDS = 5.0
+"""How long no library file is saved before the index on disk follows the one in memory."""
+_MANY = 40
+"""From so many changed files on, as when a branch is checked out, the index is brought up to date as a whole."""
+
+log = logging.getLogger(__name__)
 
 State = Literal["starting", "building", "ready", "jaccard-only", "failed", "stopped"]
 
@@ -103,6 +111,7 @@ class SimilarityService:
         self._missing: tuple[str, ...] = ()
         self._life = asyncio.Lock()
         self._reviving: asyncio.Future[None] | None = None
+        self._following: asyncio.Future[None] | None = None
 
     @property
     def library(self) -> Library | None:
@@ -132,6 +141,8 @@ class SimilarityService:
 
     async def stop(self) -> None:
         """End both processes; a build that is under way leaves the old index as it was."""
+        if self._following is not None:
+            self._following.cancel()
         for process in (self._builder, self._worker):
             if process is not None:
                 await process.kill()
@@ -159,12 +170,41 @@ class SimilarityService:
         inside = [str(path) for path in paths if any(path.resolve().is_relative_to(root) for root in self._roots)]
         if not inside or self._worker is None or not self.status.definitions:
             return
+        if len(inside) >= _MANY:
+            await self._bring_up_to_date()
+            return
         try:
             answer = await self._worker.call("update", {"paths": inside})
         except (CallError, ProcessEndedError) as error:
             raise SearchUnavailableError(str(error)) from error
         if answer["changed"]:
-            self._set(replace(self.status, updates=self.status.updates + answer["changed"]))
+            updates = self.status.updates + answer["changed"]
+            state = self.status.state
+            found = self.status if state == "building" else self._ready(answer["definitions"], state == "ready")
+            self._set(replace(found, updates=updates))
+            self._follow_on_disk()
+
+    async def _bring_up_to_date(self) -> None:
+        async with self._life:
+            try:
+                await self._build(afresh=False)
+            except (CallError, ProcessEndedError, SearchUnavailableError) as error:
+                self._set(IndexStatus("failed", library=self._label, message=str(error)))
+
+    def _follow_on_disk(self) -> None:
+        if self._following is not None:
+            self._following.cancel()
+        self._following = asyncio.ensure_future(self._write_when_quiet())
+
+    async def _write_when_quiet(self) -> None:
+        """Have the index on disk hold what the worker answers by; a process of its own reads and writes it."""
+        await asyncio.sleep(_QUIET_SECONDS)
+        async with self._life:
+            try:
+                await self._run_builder(afresh=False, on_line=_nothing)
+            except (OSError, SearchUnavailableError) as error:
+                # The answers are right all the same, and the next start builds what is missing.
+                log.warning("The index on disk could not follow: %s", error)
 
     async def inherit(self, request: InheritRequest) -> ModularText:
         """The modular file with the class as a subclass of the match. Raises `SearchUnavailableError`."""
@@ -239,6 +279,25 @@ class SimilarityService:
         return IndexStatus("jaccard-only", None, definitions, self._label, sentence, remedy)
 
     async def _build(self, afresh: bool) -> None:
+        before = self.status
+        self._set(replace(self.status, state="building", percent=0, message="Building the similarity index (0 %)."))
+        try:
+            await self._run_builder(afresh, self._build_progress)
+        except asyncio.CancelledError:
+            self._set(before)
+            raise
+        if self._builder is None or self._builder.killed:
+            return
+        opened = await self._open()
+        if opened == "damaged":
+            raise SearchUnavailableError(f"The similarity index could not be loaded: {self.status.message}")
+        if opened == "outdated":  # a file was saved while the index was built
+            assert self._worker is not None
+            await self._worker.call("update", {"paths": None})
+            self._follow_on_disk()
+
+    async def _run_builder(self, afresh: bool, on_line: Callable[[dict[str, Any]], Awaitable[None]]) -> None:
+        """Bring the index on disk up to date in a process of its own. Raises `SearchUnavailableError`."""
         assert self._library is not None
         arguments = [
             *(part for root in self._library.roots for part in ("--root", str(root))),
@@ -246,31 +305,20 @@ class SimilarityService:
             *("--index", str(self._folder), "--embedder", self._embedder),
             *(["--afresh"] if afresh else []),
         ]
-        before = self.status
-        self._set(replace(self.status, state="building", percent=0, message="Building the similarity index (0 %)."))
         self._builder = await LineProcess.start(self._command("build", *arguments), _environment_path())
         try:
             async for line in self._builder.lines():
-                await self._build_progress(line)
+                if "error" in line:
+                    raise SearchUnavailableError(line["error"])
+                await on_line(line)
         except asyncio.CancelledError:
             await self._builder.kill()
-            self._set(before)
             raise
-        if self._builder.killed:
-            return
-        problem = self._builder.problem()
+        problem = None if self._builder.killed else self._builder.problem()
         if problem:
             raise SearchUnavailableError(f"The similarity index could not be built: {problem}")
-        opened = await self._open()
-        if opened == "damaged":
-            raise SearchUnavailableError(f"The similarity index could not be loaded: {self.status.message}")
-        if opened == "outdated":  # a file was saved while the index was built
-            assert self._worker is not None
-            await self._worker.call("update", {"paths": None})
 
     async def _build_progress(self, line: dict[str, Any]) -> None:
-        if "error" in line:
-            raise SearchUnavailableError(line["error"])
         stage = line.get("stage")
         if stage == "tokens":
             await self._open()
@@ -318,6 +366,10 @@ def index_folder(cache_dir: Path, library: Library, embedder: str) -> Path:
     key = "\n".join([*map(str, library.roots), embedder])
     readable = re.sub(r"[^A-Za-z0-9.]+", "-", library.version or library.roots[0].name).strip("-")
     return cache_dir / f"index-{readable}-{hashlib.blake2b(key.encode(), digest_size=4).hexdigest()}"
+
+
+async def _nothing(_: dict[str, Any]) -> None:
+    """The index on disk follows without a word."""
 
 
 def _environment_path() -> str:

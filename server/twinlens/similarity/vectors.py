@@ -26,7 +26,7 @@ class VectorIndex:
     def __init__(self, embeddings: np.ndarray, exact_up_to: int = EXACT_UP_TO) -> None:
         import faiss
 
-        self.rows = embeddings
+        self._rows = embeddings
         self._index: Any = _exact(embeddings) if len(embeddings) <= exact_up_to else _in_cells(embeddings)
         self.exact = len(embeddings) <= exact_up_to
         # One vector at a time is too little work to share: threads would mostly wait for each other.
@@ -44,12 +44,12 @@ class VectorIndex:
         return dict([(row, score) for row, score in found if row >= 0 and allowed[row]][:count])
 
     def cosines(self, vector: np.ndarray, rows: list[int]) -> list[float]:
-        return (self.rows[rows] @ vector).tolist()
+        return (self._rows[rows] @ vector).tolist()
 
     def extend(self, embeddings: np.ndarray) -> None:
-        """Add `embeddings`, float32 (k, d), as rows behind the last one."""
-        self.rows = np.concatenate([self.rows, embeddings])
-        self._index.add(np.ascontiguousarray(embeddings))
+        """Take up `embeddings`: the rows that there are and further ones behind them."""
+        self._index.add(np.ascontiguousarray(embeddings[len(self._rows) :]))
+        self._rows = embeddings
 
     def _only(self, allowed: bytearray) -> Any:
         import faiss

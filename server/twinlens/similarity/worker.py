@@ -68,15 +68,17 @@ class Worker:
         if self._searcher is None or self._library is None:
             raise IndexDamagedError("No index is loaded yet.")
         known = self._searcher.index.digests
+        if not known:
+            # An index that upstream published is not of the files that lie here.
+            return {"changed": 0, "definitions": self._searcher.definitions}
         if params["paths"] is None:
             there = {file.path for file in library_files(self._library)}
             paths = [*there, *(root / relative for root in self._library.roots[:1] for relative in known)]
         else:
             paths = [Path(path).resolve() for path in params["paths"]]
         changed = list(changed_files(self._library, known, dict.fromkeys(paths)))
-        for file in changed:
-            self._searcher.take_in(file)
-        return {"changed": len(changed)}
+        self._searcher.update(changed)
+        return {"changed": len(changed), "definitions": self._searcher.definitions}
 
     def search(self, params: Mapping[str, Any]) -> list[dict[str, Any]]:
         if self._searcher is None:

@@ -92,6 +92,22 @@ def test_a_file_that_does_not_parse_is_named_and_the_rest_goes_on(tmp_path):
     assert len(built.problems) == 1 and "modeling_bad.py could not be read" in built.problems[0]
 
 
+def test_a_file_that_no_longer_parses_keeps_what_was_known_and_is_read_again_once_it_does(tmp_path):
+    path = tmp_path / "models/owl/modeling_owl.py"
+    path.parent.mkdir(parents=True)
+    path.write_text("class OwlMLP: pass\n")
+    library = find_library((), None, [tmp_path / "models"])
+    build_index(library, tmp_path / "index", DEFAULT)
+    path.write_text("class OwlMLP: pass\n\n\nclass OwlWing(:\n")
+    built = build_index(library, tmp_path / "index", DEFAULT)
+    assert [entry.identity for entry in built.index.entries] == ["owl::OwlMLP"]
+    assert "modeling_owl.py could not be read" in built.problems[0]
+    assert is_current(on_disk.load(tmp_path / "index"), library, DEFAULT)
+    path.write_text("class OwlMLP: pass\n\n\nclass OwlWing: pass\n")
+    built = build_index(library, tmp_path / "index", DEFAULT)
+    assert [entry.identity for entry in built.index.entries] == ["owl::OwlMLP", "owl::OwlWing"]
+
+
 def test_without_embeddings_the_index_needs_tokens_alone(library, tmp_path):
     build_index(library, tmp_path / "index", None)
     index = on_disk.load(tmp_path / "index")

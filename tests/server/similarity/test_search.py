@@ -153,8 +153,7 @@ def changing(small_library, tmp_path):
 
 
 def take_in(library, searcher, *paths):
-    for file in changed_files(library, searcher.index.digests, paths):
-        searcher.take_in(file)
+    searcher.update(list(changed_files(library, searcher.index.digests, paths)))
 
 
 def test_a_saved_file_answers_as_an_index_that_is_built_anew(changing, lumen_file, tmp_path):
