@@ -47,6 +47,22 @@ def test_a_fault_is_told_with_exit_code_1(reference: Path, faulty: Path):
     assert "also in    Net.layers.1.act, Net.layers.2.act" in found.stdout
 
 
+def test_a_layer_with_another_layers_weights_names_whose_they_are(reference: Path, tmp_path: Path):
+    model = net()
+    model.layers = nn.ModuleList([model.layers[0], model.layers[2], model.layers[1]])
+    found = run(reference, write_trace(tmp_path, model, inputs()))
+    assert "1. Net.layers.1.up\n" in found.stdout
+    assert "up.weight holds the values of the reference's Net.layers.2.up.weight" in found.stdout
+
+
+def test_a_norm_that_was_left_out_is_missed(reference: Path, tmp_path: Path):
+    model = net()
+    model.layers[0].norm = nn.Identity()
+    found = run(reference, write_trace(tmp_path, model, inputs()))
+    assert "the port's norm returns what it is given, the other side's norms it" in found.stdout
+    assert "Put the reference's LayerNorm in place of Identity." in found.stdout
+
+
 def test_json_has_the_documented_fields(reference: Path, faulty: Path):
     found = run(reference, faulty, "--json", "-")
     report = json.loads(found.stdout, parse_constant=pytest.fail)

@@ -85,8 +85,15 @@ def _idle(site: Site, *, is_port: bool) -> Finding:
         "qk-norm" if words & {"qnorm", "knorm"} else "unknown",
         f"the {who}'s {short(site.port.call.path)} returns what it is given, the other side's norms it",
         0.0,
-        f"{'Norm' if is_port else 'Do not norm'} in {site.port.node.class_name}.",
+        _change_of_idle(site, is_port=is_port),
     )
+
+
+def _change_of_idle(site: Site, *, is_port: bool) -> str:
+    ours, theirs = site.reference.node.class_name, site.port.node.class_name
+    if ours != theirs:
+        return f"Put the reference's {ours} in place of {theirs}."
+    return f"{'Apply' if is_port else 'Leave out'} the norm in {short(site.port.call.path)}."
 
 
 def _batch_norm_eps(site: Site) -> Iterator[Finding]:

@@ -62,7 +62,10 @@ def _weights(site: Site, ours: Array, theirs: Array) -> Iterator[Finding]:
     if order is not None:
         yield permuted_rows(name, order, residual(theirs, ours[order]))
         return
-    if not _is_head(site.port.side, site.port.node):
+    elsewhere = _from_elsewhere(site, name)
+    if elsewhere is not None:
+        yield elsewhere
+    elif not _is_head(site.port.side, site.port.node):
         yield _other_weights(name, ours, theirs)
 
 
@@ -196,6 +199,22 @@ def _feeds_attention(view: View) -> bool:
     return any(
         trace.calls[child].class_name in ("softmax", "scaled_dot_product_attention") for child in flow.children[parent]
     )
+
+
+def _from_elsewhere(site: Site, name: str) -> Finding | None:
+    """Another parameter of the reference whose values these are, such as the same one of another layer."""
+    reference, port = matrix_of(site.reference.node), matrix_of(site.port.node)
+    if reference is None or port is None or port.fingerprint is None:
+        return None
+    for parameter in site.reference.side.trace.parameters:
+        if parameter.fingerprint is not None and parameter.fingerprint.ordered == port.fingerprint.ordered:
+            return Finding(
+                "unknown",
+                f"{name} holds the values of the reference's {parameter.name}",
+                0.0,
+                f"Give {port.name} the values of the reference's {reference.name} in the conversion.",
+            )
+    return None
 
 
 def _other_weights(name: str, ours: Array, theirs: Array) -> Finding:
