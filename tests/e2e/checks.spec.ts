@@ -101,7 +101,7 @@ test("a lens counts the classes that a key matches, lists them, and opens one", 
   await expect(editor.quickRow("MapleAttention")).toBeVisible();
   await expect(editor.quickRow("PortAttention")).toBeVisible();
   await editor.screenshot("checks-lens-list");
-  await editor.quickRow("MapleAttention").click();
+  await editor.pick("MapleAttention");
   await expect(editor.tab("modeling_maple.py")).toBeVisible();
   const library = await readFile(join(LIBRARY, "maple", "modeling_maple.py"), "utf8");
   const line = library.split("\n").indexOf("class MapleAttention(nn.Module):") + 1;

@@ -108,9 +108,9 @@ test("a part is traced inside the model that contains it, statistics only", asyn
   await (await lens(editor, "Trace with…", SAMPLE, "class LumenMLP")).click();
   await expect(editor.quickRow("lumen")).toBeVisible();
   await editor.screenshot("traces-with-recipe");
-  await editor.quickRow("lumen").click();
-  await editor.quickRow("Statistics only").click();
-  await editor.quickRow("float64").click();
+  await editor.pick("lumen");
+  await editor.pick("Statistics only");
+  await editor.pick("float64");
   const row = traceRows(editor).filter({ hasText: "LumenModel" });
   await expect(row).toContainText("float64", { timeout: TRACING });
 
@@ -131,7 +131,7 @@ test("cancelling a slow forward ends its process, and what ran is kept", async (
   await expect(traceRows(editor).filter({ hasText: "not finished" })).toBeVisible();
   await editor.screenshot("traces-cancelled");
   await editor.runCommand("Output: Show Output Channels...");
-  await editor.quickRow("Twinlens Traces").click();
+  await editor.pick("Twinlens Traces");
   await expect(editor.page.locator(".part.panel .view-lines")).toContainText("the model prints");
 });
 

@@ -7,7 +7,7 @@ test("opening a Python file starts Twinlens; its walkthrough and its commands ar
   await editor.openFile("lumen/modeling_lumen.py");
   await editor.extensionIsActive();
   await editor.runCommand("Welcome: Open Walkthrough...");
-  await editor.quickRow("Port a model with Twinlens").click();
+  await editor.pick("Port a model with Twinlens");
   const steps = editor.page.locator(".getting-started-step");
   await expect(steps).toHaveCount(4);
   await steps.filter({ hasText: "See who has written a class already" }).click();

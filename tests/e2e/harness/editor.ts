@@ -51,8 +51,7 @@ export class Editor {
     await this.page.keyboard.press("ControlOrMeta+p");
     await this.quickInput.fill(absolute);
     const row = this.quickRow(basename(path));
-    await expect(row).toBeVisible();
-    await row.click();
+    await this.#click(row);
     await expect(this.tab(basename(path))).toHaveAttribute("aria-selected", "true");
     await expect(this.page.locator(".editor-group-container.active .view-lines .view-line").first()).toBeVisible();
   }
@@ -70,7 +69,18 @@ export class Editor {
     await this.page.keyboard.press("F1");
     await this.quickInput.fill(`>${title}`);
     const row = this.quickRow(title);
+    await this.#click(row);
+  }
+
+  /** Picks the row of the open quick pick with exactly this label. */
+  async pick(label: string): Promise<void> {
+    await this.#click(this.quickRow(label));
+  }
+
+  async #click(row: Locator): Promise<void> {
     await expect(row).toBeVisible();
+    // A row that comes under a pointer at rest shows its description in a tip, which covers the row below.
+    await this.page.locator(".part.statusbar").hover({ position: { x: 300, y: 5 } });
     await row.click();
   }
 
