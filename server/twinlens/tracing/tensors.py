@@ -40,24 +40,25 @@ class TensorLog:
     def close(self) -> None:
         self._packed.close()
 
-    def log(self, tensor: torch.Tensor, name: str, omitted: str) -> Tensor:
-        """The record of `tensor` as it is now. Its values are written under `name` unless `omitted` says why not."""
+    def log(self, tensor: torch.Tensor, name: str, omitted: str, described: Profile | None = None) -> Tensor:
+        """The record of `tensor` as it is now. Its values are written under `name` unless `omitted` says why not.
+        `described` is its `profile`, where that is known."""
         seen = self._seen.get(tensor)
         if seen is not None and (omitted or not seen.omitted or seen.omitted in _NEVER_KEPT):
             return seen
         if seen is not None:
             record = self._with_values(seen, tensor, name, omitted)
         else:
-            record = self._first_record(tensor, name, omitted)
+            record = self._first_record(tensor, name, omitted, described)
             self._count += 1
         self._new.append(record)
         self._seen.put(tensor, record)
         return record
 
-    def _first_record(self, tensor: torch.Tensor, name: str, omitted: str) -> Tensor:
+    def _first_record(self, tensor: torch.Tensor, name: str, omitted: str, described: Profile | None) -> Tensor:
         local = local_part(tensor)
         reason = why_without_values(local)
-        described = Profile(None, None, None) if reason else profile(local)
+        described = Profile(None, None, None) if reason else described or profile(local)
         record = Tensor(
             id=self._count,
             shape=tuple(tensor.shape),

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -24,12 +25,14 @@ from twinlens.tracing.record import (
     RECORD_FILE,
     Call,
     Error,
+    Fingerprint,
     Forward,
     Info,
     Parameter,
     Slot,
     TraceError,
 )
+from twinlens.tracing.statistics import Profile, profile
 from twinlens.tracing.tensors import TensorLog
 from twinlens.tracing.tracebacks import user_frames
 from twinlens.tracing.watch import module_paths
@@ -94,9 +97,13 @@ class TraceWriter:
             self._line(lines.module_line(describe_module(module, paths)))
         budget = self._recording.max_bytes
         self._tensors.limit = None if budget is None else budget // 4
-        with torch.no_grad(), _plain_torch():
-            for parameter in self._parameters(model):
-                self._line(lines.parameter_line(parameter))
+        pool = ThreadPoolExecutor(torch.get_num_threads(), thread_name_prefix="twinlens")
+        try:
+            with torch.no_grad(), _plain_torch():
+                for parameter in self._parameters(model, pool):
+                    self._line(lines.parameter_line(parameter))
+        finally:
+            pool.shutdown(cancel_futures=True)
         self._tensors.limit = budget
 
     def close(self) -> None:
@@ -195,7 +202,7 @@ class TraceWriter:
             for place, value in found
         )
 
-    def _parameters(self, model: nn.Module) -> Iterator[Parameter]:
+    def _parameters(self, model: nn.Module, pool: ThreadPoolExecutor) -> Iterator[Parameter]:
         aliases: dict[torch.Tensor, list[str]] = {}
         for name, tensor in (
             *model.named_parameters(remove_duplicate=False),
@@ -204,8 +211,9 @@ class TraceWriter:
             aliases.setdefault(tensor, []).append(f"{self._root_class}.{name}")
         persistent = set(model.state_dict(keep_vars=True).values())
         omitted = "stats only" if self._recording.stats_only else ""
-        for tensor, (name, *others) in aliases.items():
-            logged = self._tensors.log(tensor, name, omitted)
+        read = pool.map(_read, aliases)
+        for (tensor, (name, *others)), (described, print_) in zip(aliases.items(), read, strict=True):
+            logged = self._tensors.log(tensor, name, omitted, described)
             self._tensors.take_new()
             yield Parameter(
                 name=name,
@@ -213,7 +221,7 @@ class TraceWriter:
                 is_buffer=not isinstance(tensor, nn.Parameter),
                 is_persistent=tensor in persistent,
                 tensor=logged,
-                fingerprint=None if why_without_values(local_part(tensor)) else fingerprint(local_part(tensor)),
+                fingerprint=print_,
             )
 
     def _line(self, line: str) -> None:
@@ -224,6 +232,15 @@ class TraceWriter:
 def _forward_names(cls: type[nn.Module]) -> tuple[str, ...]:
     """Of the positional parameters of the class's forward, `self` left out."""
     return positional_names(cls.forward)[1:]
+
+
+def _read(tensor: torch.Tensor) -> tuple[Profile | None, Fingerprint | None]:
+    """What there is to know of a parameter's values, in whichever thread."""
+    local = local_part(tensor)
+    if why_without_values(local):
+        return None, None
+    with torch.no_grad(), _plain_torch():
+        return profile(local), fingerprint(local)
 
 
 def _hash_of(tensor: torch.Tensor) -> str:
