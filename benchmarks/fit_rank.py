@@ -131,8 +131,9 @@ def second_cases(ranker: Ranker, lefts: Sequence[Left]) -> Iterator[Case]:
                 for definition in file.definitions
             }
             for name in found.keys() & left.right.keys():
-                others = [candidates for other, candidates in found.items() if other != name]
-                yield from case(ranker.evidence(found[name], others), found[name], left.right[name])
+                others = [candidates.belief for other, candidates in found.items() if other != name]
+                kin = np.mean(others, axis=0) if others else None
+                yield from case(ranker.evidence(found[name], kin), found[name], left.right[name])
 
 
 def case(features: np.ndarray, found: Candidates, right: frozenset[int]) -> Iterator[Case]:

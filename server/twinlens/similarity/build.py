@@ -78,7 +78,9 @@ def build_index(
             on_progress(Progress("tokens", 45))
         reusable = _reusable_rows(previous, tokens_only.entries, embedder, folder)
         model, fitted = _embedder(embedder, folder, tokens_only.entries, bool(reusable), devices, on_progress)
-        embeddings = _embed(tokens_only.entries, model, reusable, on_progress)
+        # Each call starts the processes that share the work anew: they get all of it at once.
+        batch = _BATCH if len(devices) < 2 else len(tokens_only.entries)
+        embeddings = _embed(tokens_only.entries, model, reusable, batch, on_progress)
         on_progress(Progress("comparing", 90))
         built = replace(_with_features(tokens_only, previous), embeddings=embeddings, embedder=embedder)
         on_progress(Progress("writing", 98))
@@ -169,6 +171,7 @@ def _embed(
     entries: Sequence[Entry],
     model: Embedder,
     reusable: dict[str, np.ndarray],
+    batch_size: int,
     on_progress: Callable[[Progress], None],
 ) -> np.ndarray:
     import numpy as np
@@ -177,9 +180,9 @@ def _embed(
     fresh = [text for text in dict.fromkeys(entry.sanitised for entry in entries) if text not in rows]
     # Texts of like length together: a transformer pads a batch to its longest.
     fresh.sort(key=len)
-    for start in range(0, len(fresh), _BATCH):
+    for start in range(0, len(fresh), max(1, batch_size)):
         on_progress(Progress("encoding", 75 + 14 * start // len(fresh)))
-        batch = fresh[start : start + _BATCH]
+        batch = fresh[start : start + batch_size]
         rows.update(zip(batch, model.encode(batch), strict=True))
     if not entries:
         return np.zeros((0, 1), dtype=np.float32)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
+
+import numpy as np
 
 from twinlens.similarity.answers import QueryDefinition, QueryFile
 from twinlens.similarity.catalogue import Catalogue
@@ -22,19 +26,25 @@ class FamilyRanker:
         self._candidates = lru_cache(maxsize=_KEPT)(self._find)
 
     def best(
-        self, query: QueryFile, definition: QueryDefinition, left_out: frozenset[str], count: int
-    ) -> list[tuple[int, float]]:
-        """The places in the catalogue's `families` of the `count` best for `definition`, with their scores.
+        self, query: QueryFile, wanted: Sequence[QueryDefinition], left_out: frozenset[str], count: int
+    ) -> list[list[tuple[int, float]]]:
+        """For each of `wanted`, definitions of `query`, the places in the catalogue's `families` of the `count` best,
+        with their scores.
 
         Families all of whose members are in models of `left_out` are not considered.
         """
-        own = self._candidates(definition.sanitised, definition.kind == "class", left_out)
-        others = [
-            self._candidates(other.sanitised, other.kind == "class", left_out)
-            for other in query.definitions
-            if other.name != definition.name
-        ]
-        return [(placed.family, placed.score) for placed in self._ranker.ranking(own, others, count)]
+        belief: Any = sum(self._of(definition, left_out).belief for definition in query.definitions)
+        others = len(query.definitions) - 1
+        rankings = []
+        for definition in wanted:
+            own = self._of(definition, left_out)
+            # The file's sum less its own, so that a file of thousands is not summed up for each of them.
+            kin = np.maximum(0, belief - own.belief) / others if others else None
+            rankings.append([(placed.family, placed.score) for placed in self._ranker.ranking(own, kin, count)])
+        return rankings
+
+    def _of(self, definition: QueryDefinition, left_out: frozenset[str]) -> Candidates:
+        return self._candidates(definition.sanitised, definition.kind == "class", left_out)
 
     def _find(self, sanitised: str, is_class: bool, left_out: frozenset[str]) -> Candidates:
         return self._ranker.candidates(Question(features_of(sanitised), is_class), left_out)

@@ -114,23 +114,24 @@ class Ranker:
         found = allowed[best]
         return Candidates(found, features[best], scores[best], self._belief(found, scores[best], excluded))
 
-    def ranking(self, candidates: Candidates, others: Sequence[Candidates], count: int) -> tuple[Placed, ...]:
-        """The `count` best of `candidates` by the second score; `others` are those of the file's other definitions."""
+    def ranking(self, candidates: Candidates, others: np.ndarray | None, count: int) -> tuple[Placed, ...]:
+        """The `count` best of `candidates` by the second score; `others` is the mean belief of the file's other
+        definitions, float64 (models,), None where it has none.
+        """
         sums = self.evidence(candidates, others) @ self._weights.second
         scores = 1 / (1 + np.exp(-(self._weights.scale * sums + self._weights.offset)))
         order = _highest(sums, count)
         return tuple(Placed(int(candidates.families[place]), float(scores[place])) for place in order)
 
-    def evidence(self, candidates: Candidates, others: Sequence[Candidates]) -> np.ndarray:
-        """What the second score weighs: float64 (candidates, len(SECOND))."""
+    def evidence(self, candidates: Candidates, others: np.ndarray | None) -> np.ndarray:
+        """What the second score weighs: float64 (candidates, len(SECOND)); `others` as in `ranking`."""
         return np.column_stack([candidates.features, self._kin(candidates, others)])
 
-    def _kin(self, candidates: Candidates, others: Sequence[Candidates]) -> np.ndarray:
+    def _kin(self, candidates: Candidates, others: np.ndarray | None) -> np.ndarray:
         """How much the other definitions speak for the models of each candidate, relative to the most; in [0, 1)."""
-        if not others or not len(candidates.families):
+        if others is None or not len(candidates.families):
             return np.zeros(len(candidates.families))
-        belief = sum((other.belief for other in others), np.zeros(len(self._models))) / len(others)
-        kin = self._best_member(belief)[candidates.families]
+        kin = self._best_member(others)[candidates.families]
         return kin / (kin.max() + _LITTLE_KIN)
 
     def _belief(self, families: np.ndarray, scores: np.ndarray, excluded: Collection[str]) -> np.ndarray:

@@ -85,7 +85,7 @@ class Searcher:
         """For each definition the places of the best families with their scores; None where there are no features."""
         if self._ranker is None:
             return [None] * len(wanted)
-        return [self._ranker.best(query, definition, left_out, top_k) for definition in wanted]
+        return [*self._ranker.best(query, wanted, left_out, top_k)]
 
     def _answer(
         self,

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+from twinlens.similarity import index as on_disk
+from twinlens.similarity.embedder import LibraryEmbedder, SentenceTransformerEmbedder
 
 COMMAND = [sys.executable, "-c", "from twinlens.cli import main; main()", "detect"]
 
@@ -90,6 +94,30 @@ def test_a_file_that_cannot_be_parsed_is_one_sentence(small_library, index, tmp_
     assert str(path) in done.stderr and sentence in done.stderr and done.stderr.count("\n") == 1
 
 
+def test_a_class_in_a_class_or_in_a_function_has_no_block_of_its_own(small_library, index, tmp_path):
+    path = tmp_path / "modeling_nested.py"
+    path.write_text(
+        "class OwlOuter(nn.Module):\n    class Inner:\n        pass\n\n\n"
+        "def build():\n    class Local: ...\n    return Local\n"
+    )
+    done = detect("--modeling-file", path, "--library", small_library, "--index", index, "--json", "-")
+    assert done.returncode == 0
+    assert list(json.loads(done.stdout)) == ["modeling_nested.py::OwlOuter", "modeling_nested.py::build"]
+
+
+def test_two_workers_that_share_the_encoding_give_the_rows_of_one(small_library, tmp_path):
+    embedder = tmp_path / "embedder"
+    texts = ["class ModelMLP(nn.Module):", "hidden_states = self.proj(hidden_states)", "return torch.cat(parts)"] * 9
+    LibraryEmbedder.fit(texts).save(embedder)
+    library = tmp_path / "library"
+    shutil.copytree(small_library / "llama", library / "llama")
+    done = detect("--build", "--library", library, "--embedder", embedder, "--devices", "cpu,cpu", "--index", tmp_path)
+    assert done.returncode == 0, done.stderr
+    index = on_disk.load(tmp_path)
+    alone = SentenceTransformerEmbedder(str(embedder)).encode([entry.sanitised for entry in index.entries])
+    np.testing.assert_allclose(index.embeddings, alone, atol=1e-6)
+
+
 def test_an_empty_file_has_no_blocks(small_library, index, tmp_path):
     path = tmp_path / "modeling_empty.py"
     path.write_text("")
@@ -114,8 +142,6 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(arguments, sentence, tmp_path
 
 
 def test_a_truncated_index_is_named_with_its_remedy(small_library, lumen_file, index, tmp_path):
-    import shutil
-
     folder = shutil.copytree(index, tmp_path / "index")
     (folder / "embeddings.safetensors").write_bytes(b"short")
     done = detect("--modeling-file", lumen_file, "--library", small_library, "--index", folder)
