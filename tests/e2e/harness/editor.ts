@@ -80,8 +80,15 @@ export class Editor {
   async #click(row: Locator): Promise<void> {
     await expect(row).toBeVisible();
     // A row that comes under a pointer at rest shows its description in a tip, which covers the row below.
-    await this.page.locator(".part.statusbar").hover({ position: { x: 300, y: 5 } });
+    await this.#movePointerAway();
     await row.click();
+  }
+
+  /** To an empty place of the status bar, whatever lies over it. */
+  async #movePointerAway(): Promise<void> {
+    const bar = await this.page.locator(".part.statusbar").boundingBox();
+    if (bar === null) throw new Error("VS Code shows no status bar.");
+    await this.page.mouse.move(bar.x + 300, bar.y + bar.height / 2);
   }
 
   /** The input box of the palette, of a quick pick, or of a question. */
@@ -139,7 +146,7 @@ export class Editor {
     await expect(async () => {
       const line = await this.line(inLine);
       // A hover that is open does not ask again: leave first.
-      await this.page.locator(".part.statusbar").hover({ position: { x: 300, y: 5 } });
+      await this.#movePointerAway();
       await expect(this.hover).toHaveCount(0);
       const { x, y } = await middleOf(line, word);
       await this.page.mouse.move(x - 1, y);
