@@ -65,6 +65,9 @@ def detect(
     files = _modeling_files(modeling_file or [])
     searched = _library(files, library or [])
     queries = [(path, _query(path, searched)) for path in files]
+    for path, query in queries:
+        if not query.definitions:
+            sys.stderr.write(f"{path} holds no class and no function to compare\n")
     folder = _index_folder(searched, index, embedder)
     with _sentences(folder, embedder):
         if hub_dataset and not push_new_index:
@@ -112,6 +115,8 @@ def _query(path: Path, library: Library) -> QueryFile:
     from twinlens.source.definitions import read_source
     from twinlens.source.library import model_of_file
 
+    if path.suffix == ".ipynb":
+        raise UserError(f"{path} is a notebook; export its code first: jupyter nbconvert --to script {path}")
     try:
         return query_file(read_source(path), path, model_of_file(path.resolve(), library))
     except OSError as error:

@@ -79,6 +79,26 @@ def test_the_second_run_builds_nothing(small_library, lumen_file, index):
     assert done.stderr == ""
 
 
+@pytest.mark.parametrize("content", ["", "# Copyright\n", "import torch\n\nWIDTH = 3\n"])
+def test_a_file_without_definitions_is_named_and_the_others_are_answered(
+    small_library, lumen_file, index, tmp_path, content
+):
+    path = tmp_path / "modeling_empty.py"
+    path.write_text(content)
+    files = ("--modeling-file", path, "--modeling-file", lumen_file)
+    done = detect(*files, "--library", small_library, "--index", index, "--json", "-")
+    assert (done.returncode, done.stderr) == (0, f"{path} holds no class and no function to compare\n")
+    assert "modeling_lumen.py::LumenMLP" in json.loads(done.stdout)
+
+
+def test_a_notebook_is_refused_with_what_to_do(small_library, index, tmp_path):
+    path = tmp_path / "port.ipynb"
+    path.write_text('{"cells": []}')
+    done = detect("--modeling-file", path, "--library", small_library, "--index", index)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"{path} is a notebook; export its code first: jupyter nbconvert --to script {path}" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
