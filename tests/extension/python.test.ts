@@ -131,12 +131,12 @@ describe("the interpreter", () => {
 describe("the setting twinlens.interpreter", () => {
   it.each([
     ["/usr/bin/python3", "/usr/bin/python3"],
-    ["env/bin/python", "/work/lumen/env/bin/python"],
-    ["${workspaceFolder}/.venv", "/work/lumen/.venv"],
+    ["env/bin/python", "/home/me/lumen/env/bin/python"],
+    ["${workspaceFolder}/.venv", "/home/me/lumen/.venv"],
     ["${env:CONDA}/bin/python", "/opt/conda/bin/python"],
     ["${userHome}/py", join(homedir(), "py")],
     ["~/py", join(homedir(), "py")],
   ])("%s means %s", (setting, meant) => {
-    expect(expand(setting, ["/work/lumen"], { CONDA: "/opt/conda" })).toBe(meant);
+    expect(expand(setting, ["/home/me/lumen"], { CONDA: "/opt/conda" })).toBe(meant);
   });
 });

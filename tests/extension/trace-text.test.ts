@@ -14,7 +14,7 @@ import {
 
 const NOW = new Date("2026-11-30T12:00:00Z");
 const TRACE: TraceEntry = {
-  folder: "/work/.twinlens/traces/LumenModel-20261130-115800",
+  folder: "/home/me/.twinlens/traces/LumenModel-20261130-115800",
   name: "LumenModel-20261130-115800",
   className: "LumenModel",
   target: "lumen/modeling_lumen.py::LumenModel",
@@ -24,7 +24,7 @@ const TRACE: TraceEntry = {
   bytes: 1_430_000,
   status: "complete",
   error: "",
-  summary: "/work/summary.json",
+  summary: "/home/me/summary.json",
 };
 
 describe("a trace in the list", () => {
