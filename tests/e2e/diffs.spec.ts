@@ -130,6 +130,7 @@ test("two modules paired by hand stay paired when the window is reloaded", async
   await expect(last).toHaveCount(1, { timeout: 30_000 });
   expect(await readFile(join(editor.folder, ".twinlens", "align.toml"), "utf8")).toContain('port = "decoder.norm"');
 
+  await expect.poll(() => storedByTheBrowser(editor), { timeout: 60_000 }).toContain("twinlens.diff");
   await editor.page.reload();
   await editor.extensionIsActive();
   await expect(page.getByRole("searchbox")).toHaveValue("norm", { timeout: 90_000 });
@@ -155,6 +156,28 @@ test("the keyboard alone finds the origin, opens and closes rows, and filters", 
   await grid.press("Shift+Tab");
   await expect(grid).not.toBeFocused();
 });
+
+/** All that VS Code keeps in the browser by now. It stores which editors are open now and then, and tells nobody. */
+async function storedByTheBrowser(editor: Editor): Promise<string> {
+  return editor.page.evaluate(async () => {
+    const answer = <T>(request: IDBRequest<T>) =>
+      new Promise<T>((resolve, reject) => {
+        request.onsuccess = () => resolve(request.result);
+        request.onerror = () => reject(request.error);
+      });
+    const texts: string[] = [];
+    for (const { name } of await indexedDB.databases()) {
+      if (name === undefined || !name.startsWith("vscode-web-state-db")) continue;
+      const database = await answer(indexedDB.open(name));
+      for (const store of database.objectStoreNames) {
+        const values = await answer(database.transaction(store).objectStore(store).getAll());
+        texts.push(...values.filter((value) => typeof value === "string" && value.includes("mainThreadWebview-")));
+      }
+      database.close();
+    }
+    return texts.join("\n");
+  });
+}
 
 /** What axe-core, run inside the page, says of it. */
 async function expectAccessible(editor: Editor): Promise<void> {
