@@ -10,11 +10,12 @@ import { lineWith, middleOf, reveal } from "./text";
 export type Theme = "dark" | "light" | "high contrast" | "high contrast light";
 export type Settings = Readonly<Record<string, unknown>>;
 
-const THEMES: Record<Theme, { readonly name: string; readonly cssClass: string }> = {
-  dark: { name: "Dark Modern", cssClass: "vs-dark" },
-  light: { name: "Light Modern", cssClass: "vs" },
-  "high contrast": { name: "Default High Contrast", cssClass: "hc-black" },
-  "high contrast light": { name: "Default High Contrast Light", cssClass: "hc-light" },
+/** What the operating system tells of its colours, and the class that VS Code then sets. */
+const THEMES: Record<Theme, { readonly media: Parameters<Page["emulateMedia"]>[0]; readonly cssClass: string }> = {
+  dark: { media: { colorScheme: "dark", forcedColors: "none" }, cssClass: "vs-dark" },
+  light: { media: { colorScheme: "light", forcedColors: "none" }, cssClass: "vs" },
+  "high contrast": { media: { colorScheme: "dark", forcedColors: "active" }, cssClass: "hc-black" },
+  "high contrast light": { media: { colorScheme: "light", forcedColors: "active" }, cssClass: "hc-light" },
 };
 
 export class Editor {
@@ -213,10 +214,10 @@ export class Editor {
     await writeSettings(this.#userData, this.#settings);
   }
 
-  /** Changes the colour theme and waits until it shows. */
+  /** Changes the colours of the operating system, which VS Code follows, and waits until they show. */
   async setTheme(theme: Theme): Promise<void> {
-    const { name, cssClass } = THEMES[theme];
-    await this.updateSettings({ "workbench.colorTheme": name });
+    const { media, cssClass } = THEMES[theme];
+    await this.page.emulateMedia(media);
     await expect(this.page.locator(`.monaco-workbench.${cssClass}`)).toBeVisible();
   }
 

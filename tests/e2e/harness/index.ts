@@ -42,7 +42,8 @@ export const test = base.extend<PerTest, PerWorker>({
   ],
 
   editor: async ({ server, page, settings, workspace, files }, use, testInfo) => {
-    const all = { ...baseSettings, ...settings };
+    // `Editor.setTheme` changes what the operating system prefers: a settings file is noticed when its watcher gets round to it.
+    const all = { ...baseSettings, "window.autoDetectColorScheme": true, ...settings };
     await writeSettings(server.userData, all);
     await withWorkspace(workspace, files, async (folder) => {
       const editor = new Editor(page, folder, server.userData, all);
