@@ -16,6 +16,11 @@ SETS = ("trigrams", "lines", "attributes", "methods", "role")
 """The fields of `Features` that are sets."""
 
 _WORD_OF_A_NAME = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
+_BRACKETS = {"(": ")", "[": "]", "{": "}"}
+_UNIONS = {"Optional": ("|", "None"), "Union": ()}
+"""What stands behind the last of their types once they are written with `|`."""
+_BUILT_IN = {"List": "list", "Tuple": "tuple", "Dict": "dict", "Set": "set", "Type": "type"}
+_TYPING = frozenset((*_UNIONS, *_BUILT_IN))
 _MIX = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], dtype=np.uint64)
 
 
@@ -38,7 +43,7 @@ class Features:
 
 def features_of(sanitised: str) -> Features:
     """The features of one definition's sanitised source."""
-    lines = logical_lines(sanitised)
+    lines = [Line(line.indent, modern_types(line.tokens)) for line in logical_lines(sanitised)]
     tokens = [token for line in lines for token in line.tokens]
     sizes = {_hash(text): size for text, size in _methods(lines)}
     return Features(
@@ -50,6 +55,35 @@ def features_of(sanitised: str) -> Features:
         method_sizes=np.array([sizes[key] for key in sorted(sizes)], dtype=np.float32),
         length=len(tokens),
     )
+
+
+def modern_types(tokens: Sequence[str]) -> tuple[str, ...]:
+    """`tokens` with the types of PEP 585 and PEP 604 in place of `typing`'s: `Optional[List[int]]` is `list[int] | None`.
+
+    The library has moved from one spelling to the other between releases, and a class is the same in both.
+    """
+    if _TYPING.isdisjoint(tokens):
+        return tuple(tokens)
+    written: list[str] = []
+    endings: list[tuple[str, ...]] = []  # what each open bracket is closed with
+    place = 0
+    while place < len(tokens):
+        token = tokens[place]
+        subscripted = place + 1 < len(tokens) and tokens[place + 1] == "["
+        if subscripted and token in _UNIONS:
+            endings.append(_UNIONS[token])
+            place += 2
+            continue
+        if token in _BRACKETS:
+            endings.append((_BRACKETS[token],))
+        if token == "," and endings and endings[-1] in _UNIONS.values():
+            token = "|"
+        if token in _BRACKETS.values() and endings:
+            written += endings.pop()
+        else:
+            written.append(_BUILT_IN.get(token, token) if subscripted else token)
+        place += 1
+    return tuple(written)
 
 
 def _trigrams(tokens: Sequence[str]) -> np.ndarray:
@@ -75,9 +109,12 @@ def _methods(lines: Sequence[Line]) -> Iterator[tuple[str, int]]:
 
 
 def _attributes(lines: Sequence[Line]) -> Iterator[str]:
+    body = lines[1].indent if len(lines) > 1 and lines[0].tokens[0] == "class" else None
     for line in lines:
         if line.tokens[:2] == ("self", ".") and line.tokens[3:4] in (("=",), (":",)):
             yield line.tokens[2]
+        elif line.indent == body and line.tokens[1:2] in (("=",), (":",)) and line.tokens[0] != "else":
+            yield line.tokens[0]
 
 
 def _role(lines: Sequence[Line]) -> Iterator[str]:

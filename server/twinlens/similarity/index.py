@@ -30,7 +30,7 @@ from twinlens.similarity.indexed import Index
 if TYPE_CHECKING:
     from twinlens.similarity.embedder import LibraryEmbedder
 
-FORMAT = 2
+FORMAT = 3
 MANIFEST = "manifest.json"
 EMBEDDER = "embedder"
 
