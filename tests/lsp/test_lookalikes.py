@@ -172,7 +172,7 @@ async def test_a_class_text_keeps_its_names_or_hides_them(opened: Editor, nova: 
 async def test_the_view_lists_every_definition_with_its_matches(opened: Editor, nova: Path):
     answer = await opened.ask("twinlens/similarInFile", {"uri": nova.as_uri()})
     assert answer.note is None
-    assert answer.coverage.startswith("Most like llama (10 of 15, mean score 0.")
+    assert answer.coverage.startswith("Most like llama (15 of 15, mean score 0.")
     listed = {definition.name: definition for definition in answer.definitions}
     assert listed["NovaMLP"].matches[0].name == "LlamaMLP"
     assert listed["rotate_half"].kind == "function"

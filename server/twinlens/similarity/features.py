@@ -27,7 +27,7 @@ _MIX = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], dt
 @dataclass(frozen=True, slots=True)
 class Features:
     """Sets are sorted arrays of distinct hashes, uint32: of three tokens in a row, of logical lines, of the names
-    assigned on `self`, of whole methods, and of the words in the definition's name.
+    assigned on `self` or in the class's body, of whole methods, and of the words in the definition's name.
 
     `method_sizes`, float32, counts the tokens of each of `methods`; `length` those of the whole definition.
     """
@@ -43,7 +43,7 @@ class Features:
 
 def features_of(sanitised: str) -> Features:
     """The features of one definition's sanitised source."""
-    lines = [Line(line.indent, modern_types(line.tokens)) for line in logical_lines(sanitised)]
+    lines = [Line(line.indent, without_annotations(modern_types(line.tokens))) for line in logical_lines(sanitised)]
     tokens = [token for line in lines for token in line.tokens]
     sizes = {_hash(text): size for text, size in _methods(lines)}
     return Features(
@@ -58,7 +58,7 @@ def features_of(sanitised: str) -> Features:
 
 
 def modern_types(tokens: Sequence[str]) -> tuple[str, ...]:
-    """`tokens` with the types of PEP 585 and PEP 604 in place of `typing`'s: `Optional[List[int]]` is `list[int] | None`.
+    """`tokens` with types as PEP 585 and PEP 604 write them: `Optional[List[int]]` becomes `list[int] | None`.
 
     The library has moved from one spelling to the other between releases, and a class is the same in both.
     """
@@ -84,6 +84,32 @@ def modern_types(tokens: Sequence[str]) -> tuple[str, ...]:
             written.append(_BUILT_IN.get(token, token) if subscripted else token)
         place += 1
     return tuple(written)
+
+
+def without_annotations(tokens: tuple[str, ...]) -> tuple[str, ...]:
+    """The tokens of a logical line; where it begins a function, without the types of its parameters and its result.
+
+    Models of one release annotate the same function in many ways, or not at all.
+    """
+    if not {"def", "async"} & set(tokens[:1]):
+        return tokens
+    kept: list[str] = []
+    depth = 0
+    in_parameter = in_result = in_default = False
+    for place, token in enumerate(tokens):
+        depth += (token in _BRACKETS) - (token in _BRACKETS.values())
+        outermost = depth == 1 and token not in _BRACKETS and not in_result
+        if outermost and token in (",", "="):
+            in_parameter, in_default = False, token == "="
+        elif outermost and token == ":" and not in_default:
+            in_parameter = True
+        elif depth == 0 and token == ":":
+            return (*kept, *tokens[place:])
+        elif depth == 0 and token in (")", "->"):
+            in_parameter, in_result = False, in_result or token == "->"
+        if not (in_parameter or in_result):
+            kept.append(token)
+    return tuple(kept)
 
 
 def _trigrams(tokens: Sequence[str]) -> np.ndarray:

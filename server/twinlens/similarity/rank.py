@@ -20,8 +20,10 @@ from twinlens.similarity.features import Features
 
 WEIGHTS_FILE = Path(__file__).with_name("weights.json")
 FIRST = (*LIKENESS, "children")
-SECOND = (*FIRST, "kin")
+SECOND = (*FIRST, "kin", "kin_of_role")
 
+_ROLE = FIRST.index("role")
+_COVERAGE, _ATTRIBUTES = FIRST.index("coverage"), FIRST.index("attributes")
 _CANDIDATES = 150
 _BELIEVED = 20
 _LITTLE_KIN = 0.02
@@ -108,6 +110,9 @@ class Ranker:
         """The families that have a member in a model outside `excluded`, by their first score."""
         allowed = np.flatnonzero(self._allowed(excluded) & (self._is_class == question.is_class))
         likeness = self._table.likeness(question.features)[self._rows[allowed]]
+        if not len(question.features.attributes) and len(allowed):
+            # A function has none: one value for all orders nothing, and its score is on the scale of the others.
+            likeness[:, _ATTRIBUTES] = likeness[:, _COVERAGE].max()
         features = np.column_stack([likeness, np.log1p(self._children_outside(excluded)[allowed])])
         scores = features @ self._weights.first
         best = _highest(scores, _CANDIDATES)
@@ -125,7 +130,8 @@ class Ranker:
 
     def evidence(self, candidates: Candidates, others: np.ndarray | None) -> np.ndarray:
         """What the second score weighs: float64 (candidates, len(SECOND)); `others` as in `ranking`."""
-        return np.column_stack([candidates.features, self._kin(candidates, others)])
+        kin = self._kin(candidates, others)
+        return np.column_stack([candidates.features, kin, kin * candidates.features[:, _ROLE]])
 
     def _kin(self, candidates: Candidates, others: np.ndarray | None) -> np.ndarray:
         """How much the other definitions speak for the models of each candidate, relative to the most; in [0, 1)."""
