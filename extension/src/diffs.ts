@@ -5,16 +5,16 @@ import { readFile } from "node:fs/promises";
 import { basename } from "node:path";
 import * as vscode from "vscode";
 import type { Details, PageState, Table, ToHost, ToPage, Traces } from "../webview/diff/messages";
+import { keepPage, keptPage } from "./kept-pages";
 import { showFailure } from "./messages";
 import type { TraceEntry } from "./protocol";
 import type { Server } from "./server";
 
 const PANEL = "twinlens.diff";
-/** VS Code in a browser may be reloaded before it has stored what a page kept; what an extension stores is safe at once. */
-const KEPT = "twinlens.diff.page";
+const FORGOTTEN = "VS Code was reloaded before it had kept which two traces were compared here.";
 
 export function registerDiffs(context: vscode.ExtensionContext, server: Server): vscode.Disposable {
-  const open = (panel: vscode.WebviewPanel, traces: Traces, kept?: PageState) =>
+  const open = (panel: vscode.WebviewPanel, traces: Traces | undefined, kept?: PageState) =>
     new DiffPanel(context, server, panel, traces, kept);
   return vscode.Disposable.from(
     vscode.commands.registerCommand("twinlens.compareTraces", async (reference?: string, port?: string) => {
@@ -26,12 +26,8 @@ export function registerDiffs(context: vscode.ExtensionContext, server: Server):
     }),
     vscode.window.registerWebviewPanelSerializer(PANEL, {
       async deserializeWebviewPanel(panel: vscode.WebviewPanel, state: PageState | undefined) {
-        const kept = state ?? context.workspaceState.get<PageState>(KEPT);
-        if (kept === undefined) {
-          panel.dispose();
-          return;
-        }
-        open(panel, { reference: kept.reference, port: kept.port, replay: kept.replay }, kept);
+        const kept = keptPage(context.workspaceState, state);
+        open(panel, kept && { reference: kept.reference, port: kept.port, replay: kept.replay }, kept);
       },
     }),
   );
@@ -69,7 +65,8 @@ class DiffPanel {
   readonly #server: Server;
   readonly #panel: vscode.WebviewPanel;
   readonly #id = randomBytes(8).toString("hex");
-  #traces: Traces;
+  /** Undefined where a reload of the window left them unknown. */
+  #traces: Traces | undefined;
   /** What the page showed before the window was reloaded, until the page has it back. */
   #kept: PageState | undefined;
 
@@ -77,7 +74,7 @@ class DiffPanel {
     context: vscode.ExtensionContext,
     server: Server,
     panel: vscode.WebviewPanel,
-    traces: Traces,
+    traces: Traces | undefined,
     kept: PageState | undefined,
   ) {
     this.#context = context;
@@ -106,8 +103,7 @@ class DiffPanel {
       case "ready":
         return this.#open();
       case "keep":
-        await this.#context.workspaceState.update(KEPT, message.state);
-        return;
+        return keepPage(this.#context.workspaceState, message.state);
       case "details": {
         const { json } = await this.#server.ask("twinlens/diffRow", { id: this.#id, row: message.row });
         return this.#post({ kind: "details", row: message.row, details: JSON.parse(json) as Details });
@@ -131,23 +127,25 @@ class DiffPanel {
         if (!vscode.workspace.isTrusted) {
           throw new Error("A replay runs code of the workspace: trust the workspace first.");
         }
-        this.#traces = { ...this.#traces, replay: message.on };
+        this.#traces = this.#traces && { ...this.#traces, replay: message.on };
         return this.#open();
+      case "choose":
+        this.#panel.dispose();
+        await vscode.commands.executeCommand("twinlens.compareTraces");
+        return;
     }
   }
 
   async #open(): Promise<void> {
+    const traces = this.#traces;
+    if (traces === undefined) return this.#post({ kind: "failed", sentence: FORGOTTEN });
     await whenRunning(this.#server);
-    this.#post({ kind: "working", doing: this.#traces.replay ? "Replaying…" : "Comparing…" });
+    this.#post({ kind: "working", doing: traces.replay ? "Replaying…" : "Comparing…" });
     try {
-      const opened = await this.#server.ask(
-        "twinlens/diffOpen",
-        { id: this.#id, ...this.#traces },
-        { milliseconds: null },
-      );
+      const opened = await this.#server.ask("twinlens/diffOpen", { id: this.#id, ...traces }, { milliseconds: null });
       const table = JSON.parse(await readFile(opened.table, "utf8")) as Table;
-      this.#panel.title = titleOf(table, this.#traces);
-      this.#post({ kind: "table", traces: this.#traces, table, kept: this.#kept });
+      this.#panel.title = titleOf(table, traces);
+      this.#post({ kind: "table", traces, table, kept: this.#kept });
       this.#kept = undefined;
     } catch (error) {
       this.#post({ kind: "failed", sentence: error instanceof Error ? error.message : String(error) });

@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { readFile } from "node:fs/promises";
+import { readFile, rm } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -136,6 +136,14 @@ test("two modules paired by hand stay paired when the window is reloaded", async
   await expect(page.getByRole("searchbox")).toHaveValue("norm", { timeout: 90_000 });
   await expect(last).toHaveCount(1);
   await expect(last.getByTitle(/paired by map/)).toBeVisible();
+
+  await rm(join(editor.folder, ".twinlens", "traces"), { recursive: true });
+  await editor.page.reload();
+  await editor.extensionIsActive();
+  await expect(page.getByRole("alert")).toContainText("does not exist", { timeout: 90_000 });
+  await editor.screenshot("diff-gone");
+  await page.getByRole("button", { name: "Choose traces…" }).click();
+  await expect(editor.page.locator(".quick-input-widget")).toContainText("The reference");
 });
 
 test("the keyboard alone finds the origin, opens and closes rows, and filters", async ({ editor }) => {

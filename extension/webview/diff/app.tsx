@@ -98,7 +98,7 @@ export function App() {
     [loaded, row, choose],
   );
 
-  if (failure !== undefined) return <p role="alert">{failure}</p>;
+  if (failure !== undefined) return <Failure sentence={failure} />;
   if (loaded === undefined || model === undefined) return <p role="status">{doing}</p>;
   return (
     <main>
@@ -135,6 +135,17 @@ export function App() {
         )}
       </div>
     </main>
+  );
+}
+
+function Failure({ sentence }: { readonly sentence: string }) {
+  return (
+    <section class="failure">
+      <p role="alert">{sentence}</p>
+      <button type="button" onClick={() => vscode.postMessage({ kind: "choose" })}>
+        Choose traces…
+      </button>
+    </section>
   );
 }
 

@@ -1,6 +1,6 @@
 /** All that is known of one row: cause, sources, numbers of both sides, tokens, arguments, and pairing by hand. */
 
-import type { CallDetails, Cause, Details, Row, TensorDetails } from "./messages";
+import type { CallDetails, Cause, Details, Row, TensorDetails, TensorSide } from "./messages";
 import { height, sentence, shownError, shownNumber } from "./model";
 import { vscode } from "./vscode-api";
 
@@ -73,6 +73,8 @@ function Source({ side, call }: { readonly side: string; readonly call: CallDeta
   );
 }
 
+const STATISTICS = ["mean", "std", "min", "max"] as const;
+
 function Numbers({ tensors }: { readonly tensors: readonly TensorDetails[] }) {
   if (tensors.length === 0) return null;
   return (
@@ -81,19 +83,17 @@ function Numbers({ tensors }: { readonly tensors: readonly TensorDetails[] }) {
       <table>
         <thead>
           <tr>
-            {["Tensor", "Error", "Side", "Shape", "Mean", "Std", "Min", "Max", "NaN"].map((name) => (
-              <th key={name} scope="col">
+            <th scope="col">Tensor</th>
+            {STATISTICS.map((name) => (
+              <th key={name} scope="col" class="number">
                 {name}
               </th>
             ))}
           </tr>
         </thead>
-        <tbody>
-          {tensors.flatMap((tensor) => [
-            <Numerals key={`${tensor.side}${tensor.place}r`} tensor={tensor} side="reference" />,
-            <Numerals key={`${tensor.side}${tensor.place}p`} tensor={tensor} side="port" />,
-          ])}
-        </tbody>
+        {tensors.map((tensor) => (
+          <Numerals key={`${tensor.side}${tensor.place}`} tensor={tensor} />
+        ))}
       </table>
       {tensors.map((tensor) => (
         <Worst key={`${tensor.side}${tensor.place}`} tensor={tensor} />
@@ -102,32 +102,35 @@ function Numbers({ tensors }: { readonly tensors: readonly TensorDetails[] }) {
   );
 }
 
-function Numerals({ tensor, side }: { readonly tensor: TensorDetails; readonly side: "reference" | "port" }) {
-  const own = tensor[side];
+/** One tensor: what it is, and a line for each side; a single one where the sides are equal. */
+function Numerals({ tensor }: { readonly tensor: TensorDetails }) {
+  const { reference, port, error } = tensor;
+  const kinds = [...new Set([kindOf(reference), kindOf(port)])];
+  const sides = error.relative === 0 ? { both: reference } : { reference, port };
   return (
-    <tr>
-      {side === "reference" && (
-        <>
-          <th scope="rowgroup" rowSpan={2}>
-            {tensor.side} {tensor.place}
-          </th>
-          <td class="error" rowSpan={2}>
-            {shownError(tensor.error.relative)}
-          </td>
-        </>
-      )}
-      <td>{side}</td>
-      <td>
-        [{own.shape.join(", ")}] {own.dtype}
-      </td>
-      {([own.mean, own.std, own.min, own.max] as const).map((value, place) => (
-        <td key={place} class="number">
-          {shownNumber(value)}
-        </td>
+    <tbody>
+      <tr class="tensor">
+        <th scope="rowgroup" colSpan={1 + STATISTICS.length}>
+          {tensor.side} {tensor.place} {kinds.join(" against ")}, error {shownError(error.relative)}
+        </th>
+      </tr>
+      {Object.entries(sides).map(([side, own]) => (
+        <tr key={side}>
+          <th scope="row">{side}</th>
+          {STATISTICS.map((name) => (
+            <td key={name} class="number">
+              {shownNumber(own[name])}
+            </td>
+          ))}
+        </tr>
       ))}
-      <td class="number">{own.nans + own.infinities}</td>
-    </tr>
+    </tbody>
   );
+}
+
+function kindOf({ shape, dtype, nans, infinities }: TensorSide): string {
+  const strange = [nans > 0 && `${nans} NaN`, infinities > 0 && `${infinities} Inf`].filter(Boolean).join(", ");
+  return `[${shape.join(", ")}] ${dtype}${strange === "" ? "" : ` with ${strange}`}`;
 }
 
 function Worst({ tensor }: { readonly tensor: TensorDetails }) {

@@ -145,4 +145,5 @@ export type ToHost =
   | { readonly kind: "source"; readonly file: string; readonly line: number }
   | { readonly kind: "pair"; readonly reference: string; readonly port: string; readonly apart: boolean }
   | { readonly kind: "jsonDiff" }
+  | { readonly kind: "choose" }
   | { readonly kind: "replay"; readonly on: boolean };

@@ -178,7 +178,9 @@ function GridLine({ model, line, at, isChosen, onChoose, onOpen }: LineProps) {
   }
   const row = model.row(line.row);
   const parent = row.p >= 0 ? model.row(row.p) : undefined;
-  const shape = row.s === null ? "" : `[${row.s.join(", ")}] ${row.t ?? ""}`;
+  const shape = row.s === null ? "" : `[${row.s.join(", ")}]`;
+  // Nearly all are of the model's own dtype, which stands above the table.
+  const dtype = row.t === null || row.t === model.table.port.dtype ? "" : ` ${row.t}`;
   return (
     <div
       {...common}
@@ -199,8 +201,9 @@ function GridLine({ model, line, at, isChosen, onChoose, onOpen }: LineProps) {
       <span role="gridcell" class="number">
         {shownError(row.e)}
       </span>
-      <span role="gridcell" class="shape">
+      <span role="gridcell" class="shape" title={`${shape} ${row.t ?? ""}`}>
         {shape}
+        {dtype}
       </span>
     </div>
   );
