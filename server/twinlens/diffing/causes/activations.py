@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from twinlens.diffing.causes.activation_formulas import ACTIVATIONS
 from twinlens.diffing.causes.evidence import Finding, Identity, Site, View, residual
-from twinlens.diffing.causes.formulas import erf, expit
+from twinlens.diffing.causes.gated_forms import Form, form_of
 from twinlens.diffing.columns import rounded_to
 from twinlens.diffing.values import Array
 
@@ -21,36 +22,6 @@ _MOST_MISSES = 0.015
 """Share of elements that a formula may not give bit for bit, and by how much another must be worse."""
 _TOLD_APART = 3.0
 """How many times better than the other side's function a function must describe a side."""
-
-
-def _gelu(x: Array) -> Array:
-    return 0.5 * x * (1 + erf(x / math.sqrt(2)))
-
-
-def _gelu_tanh(x: Array) -> Array:
-    return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
-
-
-ACTIVATIONS: Mapping[str, Callable[[Array], Array]] = {
-    "GELU (erf)": _gelu,
-    "GELU (tanh)": _gelu_tanh,
-    "quick GELU": lambda x: x * expit(1.702 * x),
-    "SiLU": lambda x: x * expit(x),
-    "ReLU": lambda x: np.maximum(x, 0),
-    "squared ReLU": lambda x: np.maximum(x, 0) ** 2,
-    "ReLU6": lambda x: np.clip(x, 0, 6),
-    "leaky ReLU": lambda x: np.where(x > 0, x, 0.01 * x),
-    "ELU": lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))),
-    "SELU": lambda x: 1.0507009873554805 * np.where(x > 0, x, 1.6732632423543772 * np.expm1(np.minimum(x, 0))),
-    "Mish": lambda x: x * np.tanh(np.logaddexp(0, x)),
-    "softplus": lambda x: np.logaddexp(0, x),
-    "sigmoid": expit,
-    "tanh": np.tanh,
-    "hard swish": lambda x: x * np.clip(x + 3, 0, 6) / 6,
-    "GELU (erf) clipped at 10": lambda x: np.clip(_gelu(x), -10, 10),
-    "nothing": lambda x: x,
-}
-"""Formulas as in torch and in transformers' `ACT2FN`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +52,13 @@ class _Product:
 def find(site: Site) -> Iterator[Finding]:
     if not site.is_comparable or len(site.port.tensor.shape) < 2:
         return
-    sides = [_best_product(view, site) for view in site.views]
-    if sides[0] is None or sides[1] is None:
+    views = _lifted(site)
+    ours, theirs = (_best_product(view, site) for view in views)
+    otherwise = _made_otherwise(site, views, (ours, theirs))
+    if otherwise is not None:
+        yield otherwise
+    if ours is None or theirs is None or otherwise is not None:
         return
-    ours, theirs = sides[0], sides[1]
     if ours.value is not None and theirs.value is not None and ours.gate.identity == theirs.value.identity:
         yield Finding(
             "gate-up-swapped",
@@ -102,6 +76,66 @@ def find(site: Site) -> Iterator[Finding]:
             theirs.error[names[1]],
             f"Use {names[0]} in {site.port.node.class_name}.",
         )
+
+
+def _lifted(site: Site) -> tuple[View, View]:
+    """Where one side's activation is a module and the other's is not: the code around the module."""
+    is_module = [view.is_leaf and view.node.kind == "activation" for view in site.views]
+    if is_module[0] == is_module[1]:
+        return site.views
+    ours, theirs = (_around(view) if is_one else view for view, is_one in zip(site.views, is_module, strict=True))
+    return ours, theirs
+
+
+def _around(view: View) -> View:
+    parent = view.call.parent
+    return view if parent is None else replace(view, frame=parent, time=view.side.flow.left[view.frame])
+
+
+def _made_otherwise(
+    site: Site, views: tuple[View, View], products: tuple[_Product | None, _Product | None]
+) -> Finding | None:
+    """One side is an activation of a factor times another, the other side something else of the same factors."""
+    for known, odd in ((0, 1), (1, 0)):
+        product = products[known]
+        if product is None or _is_alike(product, products[odd]):
+            continue
+        form = _form_of(views[odd], product, site)
+        if form is None:
+            continue
+        value = "" if product.value is None else f", times {product.value.label}"
+        usual = f"{product.best} of {product.gate.label}{value}"
+        said = (usual, form.words) if known == 0 else (form.words, usual)
+        return Finding(
+            "activation-place" if form.has_activation else "activation-variant",
+            f"the reference computes {said[0]}, the port {said[1]}{'' if form.has_activation else ' (no activation)'}",
+            max(product.error[product.best], form.residual),
+            f"Compute {said[0]} in {views[1].node.class_name}.",
+            calls=(views[0].frame, views[1].frame),
+        )
+    return None
+
+
+def _is_alike(product: _Product, other: _Product | None) -> bool:
+    """Whether both are made of the same factors."""
+    return other is not None and _factors(product) == _factors(other)
+
+
+def _factors(product: _Product) -> set[Identity]:
+    return {part.identity for part in (product.gate, product.value) if part is not None}
+
+
+def _form_of(view: View, product: _Product, site: Site) -> Form | None:
+    """How a side makes its tensor of the factors that the other side's product has."""
+    target = view.target()
+    parts = {part.identity: part for part in _parts(view, target.shape, site)}
+    gate = parts.get(product.gate.identity)
+    value = parts.get(product.value.identity) if product.value is not None else None
+    if gate is None or (product.value is not None and value is None):
+        return None
+    x = _sampled(gate.values, _SMALL_SAMPLE)
+    other = None if value is None else (value.label, _sampled(value.values, _SMALL_SAMPLE))
+    return form_of(_sampled(target, _SMALL_SAMPLE), (gate.label, x), other, site.fit)
 
 
 def _told_apart(ours: _Product, theirs: _Product) -> tuple[str, str] | None:

@@ -66,7 +66,7 @@ def _weights(site: Site, ours: Array, theirs: Array) -> Iterator[Finding]:
     if elsewhere is not None:
         yield elsewhere
     elif not _is_head(site.port.side, site.port.node):
-        yield _other_weights(name, ours, theirs)
+        yield _other_weights(site, name, ours, theirs)
 
 
 def _same_rows(site: Site, ours: Array, theirs: Array) -> bool:
@@ -209,7 +209,7 @@ def _from_elsewhere(site: Site, name: str) -> Finding | None:
     for parameter in site.reference.side.trace.parameters:
         if parameter.fingerprint is not None and parameter.fingerprint.ordered == port.fingerprint.ordered:
             return Finding(
-                "unknown",
+                "wrong-weights",
                 f"{name} holds the values of the reference's {parameter.name}",
                 0.0,
                 f"Give {port.name} the values of the reference's {reference.name} in the conversion.",
@@ -217,10 +217,11 @@ def _from_elsewhere(site: Site, name: str) -> Finding | None:
     return None
 
 
-def _other_weights(name: str, ours: Array, theirs: Array) -> Finding:
+def _other_weights(site: Site, name: str, ours: Array, theirs: Array) -> Finding:
+    code = "wrong-weights" if site.is_clean else "unknown"
     factor = float(np.sum(ours * theirs) / max(float(np.sum(ours * ours)), 1e-30))
     if residual(theirs, ours * factor) <= _SAME:
-        return Finding("unknown", f"{name} is the reference's times {nice(factor)}", residual(theirs, ours * factor))
+        return Finding(code, f"{name} is the reference's times {nice(factor)}", residual(theirs, ours * factor))
     constant = np.ptp(theirs) == 0
     if constant:
         return Finding(
@@ -231,7 +232,7 @@ def _other_weights(name: str, ours: Array, theirs: Array) -> Finding:
         )
     spread = float(theirs.std())
     return Finding(
-        "unknown",
+        code,
         f"{name} holds other values than the reference's (standard deviation {nice(spread)} against "
         f"{nice(float(ours.std()))}): it was not loaded, or from elsewhere",
         residual(theirs, ours),

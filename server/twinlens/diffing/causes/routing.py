@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from twinlens.diffing.causes.activations import ACTIVATIONS
+from twinlens.diffing.causes.activation_formulas import ACTIVATIONS
 from twinlens.diffing.causes.evidence import Finding, Site, View, is_floating, nice, residual
 from twinlens.diffing.causes.formulas import expit, softmax
 from twinlens.diffing.nodes import Side
