@@ -116,7 +116,7 @@ def first_cases(ranker: Ranker, lefts: Sequence[Left]) -> Iterator[Case]:
         for file in left.files:
             for definition in file.definitions:
                 if definition.name in left.right:
-                    question = Question(features_of(definition.sanitised), definition.kind == "class")
+                    question = Question(features_of(definition.sanitised), definition.kind == "class", file.model)
                     found = ranker.candidates(question, left.out)
                     yield from case(found.features, found, left.right[definition.name])
 
@@ -126,7 +126,7 @@ def second_cases(ranker: Ranker, lefts: Sequence[Left]) -> Iterator[Case]:
         for file in left.files:
             found = {
                 definition.name: ranker.candidates(
-                    Question(features_of(definition.sanitised), definition.kind == "class"), left.out
+                    Question(features_of(definition.sanitised), definition.kind == "class", file.model), left.out
                 )
                 for definition in file.definitions
             }

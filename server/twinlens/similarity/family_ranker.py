@@ -33,21 +33,21 @@ class FamilyRanker:
 
         Families all of whose members are in models of `left_out` are not considered.
         """
-        belief: Any = sum(self._of(definition, left_out).belief for definition in query.definitions)
+        belief: Any = sum(self._of(definition, query.model, left_out).belief for definition in query.definitions)
         others = len(query.definitions) - 1
         rankings = []
         for definition in wanted:
-            own = self._of(definition, left_out)
+            own = self._of(definition, query.model, left_out)
             # The file's sum less its own, so that a file of thousands is not summed up for each of them.
             kin = np.maximum(0, belief - own.belief) / others if others else None
             rankings.append([(placed.family, placed.score) for placed in self._ranker.ranking(own, kin, count)])
         return rankings
 
-    def _of(self, definition: QueryDefinition, left_out: frozenset[str]) -> Candidates:
-        return self._candidates(definition.sanitised, definition.kind == "class", left_out)
+    def _of(self, definition: QueryDefinition, model: str, left_out: frozenset[str]) -> Candidates:
+        return self._candidates(definition.sanitised, definition.kind == "class", model, left_out)
 
-    def _find(self, sanitised: str, is_class: bool, left_out: frozenset[str]) -> Candidates:
-        return self._ranker.candidates(Question(features_of(sanitised), is_class), left_out)
+    def _find(self, sanitised: str, is_class: bool, model: str, left_out: frozenset[str]) -> Candidates:
+        return self._ranker.candidates(Question(features_of(sanitised), is_class, model), left_out)
 
 
 def families_of(table: FeatureTable, catalogue: Catalogue) -> list[Family]:

@@ -1,6 +1,7 @@
 """Which library definition a maintainer would inherit from: candidates by likeness, then by the file's other classes.
 
-The first score of a family (a set of twins) is a weighted sum of how alike its source is and how many children it has.
+The first score of a family (a set of twins) is a weighted sum of how alike its source is, how many children it has and
+how alike the models' names are.
 It yields, for each definition of the file, how the belief spreads over the library's models; what the file's other
 definitions believe is the evidence `kin` of the second score, because a new model mostly inherits from one or two.
 """
@@ -17,9 +18,10 @@ import numpy as np
 
 from twinlens.similarity.feature_table import LIKENESS, FeatureTable
 from twinlens.similarity.features import Features
+from twinlens.similarity.model_names import name_likeness
 
 WEIGHTS_FILE = Path(__file__).with_name("weights.json")
-FIRST = (*LIKENESS, "children")
+FIRST = (*LIKENESS, "children", "name")
 SECOND = (*FIRST, "kin", "kin_of_role")
 
 _ROLE = FIRST.index("role")
@@ -67,10 +69,11 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A definition to be ranked."""
+    """A definition of `model` to be ranked."""
 
     features: Features
     is_class: bool
+    model: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +116,9 @@ class Ranker:
         if not len(question.features.attributes) and len(allowed):
             # A function has none: one value for all orders nothing, and its score is on the scale of the others.
             likeness[:, _ATTRIBUTES] = likeness[:, _COVERAGE].max()
-        features = np.column_stack([likeness, np.log1p(self._children_outside(excluded)[allowed])])
+        children = np.log1p(self._children_outside(excluded)[allowed])
+        names = self._best_member(self._names(question.model, excluded))[allowed]
+        features = np.column_stack([likeness, children, names])
         scores = features @ self._weights.first
         best = _highest(scores, _CANDIDATES)
         found = allowed[best]
@@ -149,13 +154,18 @@ class Ranker:
                 start, end = self._member_starts[family : family + 2]
                 members = self._member_models[start:end]
                 belief[members] = np.maximum(belief[members], chance)
-        belief[[self._models[name] for name in excluded if name in self._models]] = 0
-        return belief
+        return self._outside(excluded, belief)
 
     def _allowed(self, excluded: Collection[str]) -> np.ndarray:
-        counts = np.ones(len(self._models))
-        counts[[self._models[name] for name in excluded if name in self._models]] = 0
-        return self._best_member(counts) > 0
+        return self._best_member(self._outside(excluded, np.ones(len(self._models)))) > 0
+
+    def _names(self, own: str, excluded: Collection[str]) -> np.ndarray:
+        return self._outside(excluded, np.array([name_likeness(own, name) for name in self._models]))
+
+    def _outside(self, excluded: Collection[str], of_models: np.ndarray) -> np.ndarray:
+        """`of_models` with 0 for those that are excluded."""
+        of_models[[self._models[name] for name in excluded if name in self._models]] = 0
+        return of_models
 
     def _best_member(self, of_models: np.ndarray) -> np.ndarray:
         """For each family the greatest of its members' models' values."""
