@@ -251,12 +251,20 @@ class Diagnoser:
         kept: list[Diagnosis] = []
         for diagnosis in found:
             for place, earlier in enumerate(kept):
+                if not earlier.causes and self._lie_in_one_place(earlier, diagnosis):
+                    kept[place] = replace(diagnosis, also=earlier.also)
+                    break
                 if self._is_repeated(earlier, diagnosis):
                     kept[place] = replace(earlier, also=(*earlier.also, diagnosis.origin))
                     break
             else:
                 kept.append(diagnosis)
         return kept
+
+    def _lie_in_one_place(self, one: Diagnosis, other: Diagnosis) -> bool:
+        """Two tensors of the same calls: what explains the one explains why the other differs."""
+        first, second = one.origin, other.origin
+        return (first.reference_frame, first.port_frame) == (second.reference_frame, second.port_frame)
 
     def _is_repeated(self, earlier: Diagnosis, later: Diagnosis) -> bool:
         """Whether `later` is the same fault again: in the same role, or of the same class of the model's own."""

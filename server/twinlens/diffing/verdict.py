@@ -102,6 +102,12 @@ def effective(point: Point) -> float:
     return point.error
 
 
+def _is_held_by_an_object(point: Point) -> bool:
+    """Whether a tensor is an argument's attribute (`past_key_values.layers[0].keys`): an earlier call that was given
+    the same object may have written it, unseen."""
+    return point.side == "inputs" and "." in point.place_reference
+
+
 @dataclass(slots=True)
 class _Frame:
     """What the code of one call has seen so far."""
@@ -140,6 +146,7 @@ class Judge:
         self.points: dict[int, tuple[Point, PairedCall]] = {}
         """By reference tensor id: the point at which it lies nearest to its partner."""
         self._at: dict[tuple[int, str], list[tuple[Point, PairedCall]]] = {}
+        self._partners = {index: item.reference for item in calls for index in item.port}
         self._agreeing_ports: dict[int, set[int]] = {}
         """By port tensor id: the reference tensors that it agrees with."""
         masks = (padding_of(side) for side in (comparison.reference, comparison.port))
@@ -154,6 +161,8 @@ class Judge:
         self.tainted: set[int] = set()
         """Reference tensors that an origin may have gone into, the origins' own among them."""
         self._tainted_ports: set[int] = set()
+        self._judged: set[int] = set()
+        """Reference tensors that were held against their partners so far."""
         self.origins: list[Origin] = []
         self.input_points: list[Point] = []
         """Inputs of the root that differ."""
@@ -209,7 +218,7 @@ class Judge:
 
     def _walk(self) -> None:
         self.origins, self.tainted, self.input_points, self._steps = [], set(), [], []
-        self._tainted_ports = set()
+        self._tainted_ports, self._judged = set(), set()
         calls = self.reference.trace.calls
         frames: dict[int, _Frame] = {}
         outside = _Frame()
@@ -233,8 +242,13 @@ class Judge:
         before = replace(seen)
         if before.is_tainted:
             self.tainted |= new
-        for point, item in self._at.get((index, side), ()):
+        points = self._at.get((index, side), ())
+        shown = {tensor.id for point, _item in points for tensor in point.reference}
+        # What a module without a partner made is seen here for the first time.
+        new |= shown - self._judged
+        for point, item in points:
             self._judge_point(point, item, frame, new, before)
+        self._judged |= shown
 
     def _judge_point(self, point: Point, item: PairedCall, frame: int | None, new: set[int], before: _Frame) -> None:
         ours, theirs = {t.id for t in point.reference}, {t.id for t in point.port}
@@ -250,8 +264,10 @@ class Judge:
             if is_wiring and not self._agrees(ours):
                 return
             frame = item.reference[self._worst_part(item, point)] if len(point.reference) > 1 else frame
-            is_step = self._is_step(point, error, before.worst) and not self._is_near_tie(
-                point, frame, item, before.worst
+            is_step = (
+                self._is_step(point, error, before.worst)
+                and not (before.is_tainted and _is_held_by_an_object(point))
+                and not self._is_near_tie(point, frame, item, before.worst)
             )
             self._steps.append(_Step(point, item, frame, error, before.worst))
             if not is_step or not self._add_origin(point, item, error, frame, is_wiring=is_wiring):
@@ -293,7 +309,7 @@ class Judge:
         for slot in slots:
             if slot.tensor is None or slot.tensor.id in shown or slot.tensor.id in self.harmless:
                 continue
-            known = self.points.get(slot.tensor.id)
+            known = self.points.get(slot.tensor.id) if slot.tensor.id in self._judged else None
             found.add(self.error(known[0]) if known else 0.0, is_tainted=slot.tensor.id in self.tainted)
         return found
 
@@ -345,7 +361,16 @@ class Judge:
         others = self._agreeing_ports.get(tensor.id, set()) - {t.id for t in point.reference}
         if point.side == "outputs":
             return call if others or not self._is_inside(birth.frame, call) else birth.frame
-        return around if others or birth.frame is None else birth.frame
+        if others or birth.frame is None or self._is_made_by_another(point.reference[0], birth.frame):
+            return around
+        return birth.frame
+
+    def _is_made_by_another(self, ours: Tensor, port_frame: int) -> bool:
+        """Whether a module with a partner made the port's tensor, and the partner did not make the reference's `ours`:
+        whoever handed the one on instead of the other is at fault."""
+        if self.port.trace.calls[port_frame].path not in self.comparison.alignment.by_port:
+            return False
+        return self.reference.flow.births[ours.id].frame not in self._partners.get(port_frame, ())
 
     def _worst_part(self, item: PairedCall, point: Point) -> int:
         """Which of several joined modules differs most."""
