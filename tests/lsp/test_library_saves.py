@@ -51,8 +51,8 @@ def save(opened: Editor, path: Path, text: str) -> None:
     opened.client.text_document_did_save(types.DidSaveTextDocumentParams(types.TextDocumentIdentifier(path.as_uri())))
 
 
-def changed_outside(opened: Editor, path: Path) -> None:
-    change = types.FileEvent(path.as_uri(), types.FileChangeType.Changed)
+def changed_outside(opened: Editor, path: Path, how: types.FileChangeType = types.FileChangeType.Changed) -> None:
+    change = types.FileEvent(path.as_uri(), how)
     opened.client.workspace_did_change_watched_files(types.DidChangeWatchedFilesParams([change]))
 
 
@@ -137,6 +137,23 @@ async def test_files_made_changed_and_deleted_outside_of_the_editor_count(opened
     new.unlink()
     changed_outside(opened, new)
     assert "heron" not in [match.model for match in await best(opened)]
+
+
+async def test_a_folder_that_is_moved_or_deleted_brings_and_takes_its_files(
+    opened: Editor, mistral: Path, tmp_path: Path
+):
+    elsewhere, inside = tmp_path / "heron", mistral.parents[1] / "heron"
+    elsewhere.mkdir()
+    (elsewhere / "modeling_heron.py").write_text("import torch.nn as nn\n\n\n" + PROBE.replace("Owl", "Heron"))
+    elsewhere.rename(inside)
+    changed_outside(opened, inside, types.FileChangeType.Created)
+    assert (await best(opened))[0].model == "heron"
+    shutil.rmtree(inside)
+    changed_outside(opened, inside, types.FileChangeType.Deleted)
+    assert "heron" not in [match.model for match in await best(opened)]
+    shutil.rmtree(mistral.parent)
+    changed_outside(opened, mistral.parent, types.FileChangeType.Deleted)
+    assert "mistral" not in [match.model for match in await best(opened, URI, TEXT, "LumenMLP")]
 
 
 async def test_a_file_outside_of_the_library_changes_nothing(opened: Editor, tmp_path: Path):

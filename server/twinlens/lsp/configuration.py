@@ -13,7 +13,13 @@ from twinlens.lsp.settings import SECTION, Live, Settings, read_settings
 
 logger = logging.getLogger(__name__)
 
-_WATCHED = types.DidChangeWatchedFilesRegistrationOptions([types.FileSystemWatcher("**/*.py")])
+_WATCHED = types.DidChangeWatchedFilesRegistrationOptions(
+    [
+        types.FileSystemWatcher("**/*.py", types.WatchKind.Change),
+        # A folder that is moved or deleted is told of alone, not the files in it.
+        types.FileSystemWatcher("**/*", types.WatchKind.Create | types.WatchKind.Delete),
+    ]
+)
 
 
 async def follow(server: LanguageServer, settings: Live[Settings]) -> None:

@@ -19,7 +19,7 @@ adds its own with a decorator, all of them `async`:
         @services.contribute.start             # after `initialized`, with the settings read; `stop` at the end
         async def start() -> None: ...
 
-        @services.contribute.files_changed     # Python files of the workspace, changed on disk
+        @services.contribute.files_changed     # Python files of the workspace, changed on disk, or folders come or gone
         async def changed(paths: Sequence[Path]) -> None: ...
 
         @server.feature(protocol.MY_REQUEST)   # requests of our own: types in protocol.py, mirrored in protocol.ts
@@ -110,7 +110,11 @@ class Contributions:
         return contributor
 
     def files_changed(self, contributor: FilesContributor) -> FilesContributor:
-        """Runs when Python files of the workspace were made, changed or deleted on disk."""
+        """Runs when Python files of the workspace were made, changed or deleted on disk.
+
+        Of a folder that was made, moved or deleted the path may be its own alone; it may also be another file's without
+        an extension.
+        """
         self.to_files_changed.append(contributor)
         return contributor
 

@@ -139,7 +139,9 @@ def _follow_files(server: TwinlensServer, services: Services) -> None:
     @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
     async def changed(params: types.DidChangeWatchedFilesParams) -> None:
         paths = [Path(path) for change in params.changes if (path := to_fs_path(change.uri)) is not None]
-        await answers(services.contribute.to_files_changed, paths)
+        python = [path for path in paths if path.suffix == ".py" or path.is_dir() or not path.suffix]
+        if python:
+            await answers(services.contribute.to_files_changed, python)
 
 
 def _folders(server: TwinlensServer) -> list[Path]:

@@ -114,9 +114,11 @@ def library_files(library: Library) -> tuple[ModelingFile, ...]:
 
 def changed_files(library: Library, known: Mapping[str, str], paths: Iterable[Path]) -> Iterator[FileEntries]:
     """Of `paths`, those of the library whose content is not that of their hash in `known` (by relative path), as they
-    are now; one that is gone holds nothing, and one that does not parse is passed over.
+    are now; one that is gone holds nothing, and one that does not parse is passed over. A folder stands for the files
+    that lie below it and those of `known` that lay there.
     """
-    for path in paths:
+    each = (file for path in paths for file in ([path] if path.suffix == ".py" else _below(library, known, path)))
+    for path in dict.fromkeys(each):
         file = file_at(library, path)
         if file is None:
             continue
@@ -127,6 +129,12 @@ def changed_files(library: Library, known: Mapping[str, str], paths: Iterable[Pa
             found = read_file_entries(file)
             if not found.problem:
                 yield found
+
+
+def _below(library: Library, known: Mapping[str, str], folder: Path) -> Iterator[Path]:
+    yield from folder.rglob("*.py")
+    for root in library.roots:
+        yield from (path for relative in known if (path := root / relative).is_relative_to(folder))
 
 
 def digest_of(path: Path) -> str:
@@ -144,10 +152,16 @@ def read_file_entries(file: ModelingFile) -> FileEntries:
         ties = read_ties(text, file.relative)
         definitions = () if is_modular(file.relative) else read_definitions(text)
     except (OSError, SyntaxError) as error:
-        return FileEntries(file.relative, digest, (), problem=f"{file.path} could not be read: {error}")
+        return FileEntries(file.relative, digest, (), problem=f"{file.path} could not be read: {_reason(error)}")
     query = query_of_definitions(definitions, (file.model, file_stem(file.path)), file.model)
     entries = tuple(_entry(file, found) for found in query.definitions)
     return FileEntries(file.relative, digest, entries, ties, copyright_date(text))
+
+
+def _reason(error: OSError | SyntaxError) -> str:
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    return f"line {error.lineno}: {error.msg}" if error.lineno else error.msg
 
 
 def _with_known(found: FileEntries, before: FileEntries | None) -> FileEntries:

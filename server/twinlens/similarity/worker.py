@@ -64,7 +64,9 @@ class Worker:
         }
 
     def update(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Take in those of `paths` (null: all) that are files of the library and have changed; how many they were."""
+        """Take in those files of the library that lie at or below `paths` (null: all) and have changed; how many they
+        were.
+        """
         if self._searcher is None or self._library is None:
             raise IndexDamagedError("No index is loaded yet.")
         known = self._searcher.index.digests
@@ -76,7 +78,7 @@ class Worker:
             paths = [*there, *(root / relative for root in self._library.roots[:1] for relative in known)]
         else:
             paths = [Path(path).resolve() for path in params["paths"]]
-        changed = list(changed_files(self._library, known, dict.fromkeys(paths)))
+        changed = list(changed_files(self._library, known, paths))
         self._searcher.update(changed)
         return {"changed": len(changed), "definitions": self._searcher.definitions}
 

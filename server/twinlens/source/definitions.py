@@ -50,16 +50,21 @@ class Definition:
 def read_source(path: Path) -> str:
     """The text of a Python file, in the encoding that it declares (PEP 263), with `\\n` line ends.
 
-    Raises `SyntaxError` for an unknown or wrong encoding and `OSError` where the file cannot be read.
+    Raises `SyntaxError` for an unknown or wrong encoding, with the file in `filename` and not in `msg`, and `OSError`
+    where the file cannot be read.
     """
+    import io
     import tokenize
 
-    with path.open("rb") as stream:
-        encoding, _ = tokenize.detect_encoding(stream.readline)
+    content = path.read_bytes()
     try:
-        return path.read_text(encoding=encoding)
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
+        return io.TextIOWrapper(io.BytesIO(content), encoding).read()
     except UnicodeDecodeError as error:
-        raise SyntaxError(f"{path} is not {encoding}: {error.reason} at byte {error.start}") from error
+        reason = f"it is not {error.encoding}: {error.reason} at byte {error.start}"
+        raise SyntaxError(reason, (str(path), None, None, None)) from error
+    except SyntaxError as error:
+        raise SyntaxError(error.msg, (str(path), None, None, None)) from error
 
 
 def parse(text: str) -> ast.Module:

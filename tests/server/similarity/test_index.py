@@ -92,6 +92,23 @@ def test_a_file_that_does_not_parse_is_named_and_the_rest_goes_on(tmp_path):
     assert len(built.problems) == 1 and "modeling_bad.py could not be read" in built.problems[0]
 
 
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"# a line\n# another\nname = '\xff'\n", "it is not utf-8: invalid start byte at byte 27"),
+        (b"\xff\xfe\n", "invalid or missing encoding declaration"),
+        (b"# coding: klingon\n", "unknown encoding: klingon"),
+        (b"class BadMLP(:\n", "line 1: invalid syntax"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_named_once(tmp_path, content, said):
+    path = tmp_path / "models/bad/modeling_bad.py"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content)
+    built = build_index(find_library((), None, [tmp_path / "models"]), tmp_path / "index", None)
+    assert built.problems == (f"{path.resolve()} could not be read: {said}",)
+
+
 def test_a_file_that_no_longer_parses_keeps_what_was_known_and_is_read_again_once_it_does(tmp_path):
     path = tmp_path / "models/owl/modeling_owl.py"
     path.parent.mkdir(parents=True)
