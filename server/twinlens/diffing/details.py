@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from twinlens.diffing.compare import token_strip
-from twinlens.diffing.diff import Diff, causes_or_unknown
+from twinlens.diffing.diff import Diff, causes_or_unknown, is_origin
 from twinlens.diffing.nodes import Side
 from twinlens.diffing.points import PairedCall, Point
 from twinlens.diffing.report import cause_as_json, error_as_json, number
@@ -94,9 +94,8 @@ def _tokens(diff: Diff, item: PairedCall) -> list[float | str | None]:
 
 def _causes(diff: Diff, row: Row) -> list[dict[str, Any]]:
     for diagnosis in diff.diagnoses:
-        for origin in (diagnosis.origin, *diagnosis.also):
-            if origin.port_frame in row.port or origin.reference_frame in row.reference:
-                return [cause_as_json(diff, diagnosis, cause) for cause in causes_or_unknown(diagnosis)]
+        if any(is_origin(diagnosis, call) for call in row.port):
+            return [cause_as_json(diff, diagnosis, cause) for cause in causes_or_unknown(diagnosis)]
     return []
 
 

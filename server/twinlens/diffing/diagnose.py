@@ -29,11 +29,12 @@ _LOW_PRECISION = 1e-5
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """An origin, its causes (the likeliest first; none where it is unknown), and what was tried in vain."""
+    """An origin, its causes (the likeliest first; none where it is unknown), and what was tried in vain on the values;
+    nothing where they were not recorded."""
 
     origin: Origin
     causes: tuple[Finding, ...]
-    ruled_out: tuple[str, ...]
+    tried: tuple[str, ...]
     also: tuple[Origin, ...] = ()
     """Later origins of the same cause in the same role."""
 
@@ -72,16 +73,16 @@ class Diagnoser:
     def _diagnosed(self, origin: Origin, *, is_clean: bool) -> Diagnosis:
         site = self._site(origin, is_clean=is_clean)
         causes: list[Finding] = []
-        ruled_out: list[str] = []
+        tried: list[str] = []
         for family in FAMILIES:
             hits = self._hits(family, site)
             causes += hits
             if not hits:
-                ruled_out.append(family.name)
+                tried.append(family.name)
             if any(hit.code != "unknown" for hit in hits):
                 break
         causes.sort(key=lambda cause: cause.code == "unknown")
-        return Diagnosis(origin, tuple(causes), tuple(ruled_out))
+        return Diagnosis(origin, tuple(causes), tuple(tried) if origin.point.difference.basis == "values" else ())
 
     def _hits(self, family: Family, site: Site) -> list[Finding]:
         if not family.is_of_frame:
@@ -251,20 +252,28 @@ class Diagnoser:
         kept: list[Diagnosis] = []
         for diagnosis in found:
             for place, earlier in enumerate(kept):
-                if not earlier.causes and self._lie_in_one_place(earlier, diagnosis):
-                    kept[place] = replace(diagnosis, also=earlier.also)
+                if not earlier.causes and self._is_explained_by(earlier, diagnosis):
+                    kept[place] = replace(earlier, causes=diagnosis.causes, also=(*earlier.also, *diagnosis.also))
                     break
                 if self._is_repeated(earlier, diagnosis):
-                    kept[place] = replace(earlier, also=(*earlier.also, diagnosis.origin))
+                    if not self._is_told(earlier, diagnosis.origin):
+                        kept[place] = replace(earlier, also=(*earlier.also, diagnosis.origin))
                     break
             else:
                 kept.append(diagnosis)
         return kept
 
-    def _lie_in_one_place(self, one: Diagnosis, other: Diagnosis) -> bool:
-        """Two tensors of the same calls: what explains the one explains why the other differs."""
-        first, second = one.origin, other.origin
-        return (first.reference_frame, first.port_frame) == (second.reference_frame, second.port_frame)
+    def _is_told(self, diagnosis: Diagnosis, origin: Origin) -> bool:
+        return any(_is_same_place(known, origin) for known in (diagnosis.origin, *diagnosis.also))
+
+    def _is_explained_by(self, one: Diagnosis, other: Diagnosis) -> bool:
+        """Whether what explains the later explains the earlier too: two tensors of the same calls, or a tensor that is
+        handed to the module in which its effect is found, such as a mask that the model makes for its attentions."""
+        if not other.causes or _is_same_place(one.origin, other.origin):
+            return bool(other.causes)
+        call = self._judge.port.trace.calls[other.origin.port_frame]
+        handed = {slot.tensor.id for slot in call.inputs if slot.tensor is not None}
+        return one.origin.point.side == "inputs" and bool(handed & {t.id for t in one.origin.point.port})
 
     def _is_repeated(self, earlier: Diagnosis, later: Diagnosis) -> bool:
         """Whether `later` is the same fault again: in the same role, or of the same class of the model's own."""
@@ -302,3 +311,7 @@ class Diagnoser:
     def _module_of(self, origin: Origin) -> Module | None:
         port = self._judge.port
         return port.modules.get(port.trace.calls[origin.port_frame].path)
+
+
+def _is_same_place(one: Origin, other: Origin) -> bool:
+    return (one.reference_frame, one.port_frame) == (other.reference_frame, other.port_frame)

@@ -61,15 +61,15 @@ class Diff:
     def verdict(self, item: PairedCall) -> tuple[Verdict, float]:
         """Of one pair of calls: its word, and its outputs' worst relative error (NaN where nothing can be compared)."""
         verdict, error = self.judge.verdict(item)
-        for diagnosis in self.diagnoses:
-            for origin in (diagnosis.origin, *diagnosis.also):
-                if origin.port_frame in item.port or origin.reference_frame in item.reference:
-                    return ("children agree, parent differs" if self._calls_modules(item) else "originates here"), error
-        return verdict, error
+        return next(filter(None, map(self.origin_verdict, item.port)), verdict), error
 
-    def _calls_modules(self, item: PairedCall) -> bool:
-        side, index = (self.port, item.port[0]) if item.port else (self.reference, item.reference[0])
-        return any(not side.trace.calls[child].is_function for child in side.flow.children[index])
+    def origin_verdict(self, port_call: int) -> Verdict | None:
+        """Of a call of the port in which a fault lies; None of any other."""
+        if not any(is_origin(diagnosis, port_call) for diagnosis in self.diagnoses):
+            return None
+        calls, children = self.port.trace.calls, self.port.flow.children[port_call]
+        holds_modules = any(not calls[child].is_function for child in children)
+        return "children agree, parent differs" if holds_modules else "originates here"
 
     def unpaired(self) -> tuple[list[Node], list[Node]]:
         """Modules without a partner, of the reference and of the port; functions left out."""
@@ -218,8 +218,16 @@ def _token_shapes(side: Side) -> list[tuple[int, ...]]:
 
 
 def causes_or_unknown(diagnosis: Diagnosis) -> tuple[Finding, ...]:
-    """The causes; where there is none, one that says so and what was ruled out."""
+    """The causes; where there is none, one that says so and what was tried."""
     if diagnosis.causes:
         return diagnosis.causes
-    tried = ", ".join(diagnosis.ruled_out)
-    return (Finding("unknown", f"no cause that is known here explains it; ruled out: {tried}", math.nan),)
+    if not diagnosis.tried:
+        why = "causes are tried on values, and these were not recorded: trace both sides with their values"
+    else:
+        why = f"no cause that is known here explains it; tried in vain: {', '.join(diagnosis.tried)}"
+    return (Finding("unknown", why, math.nan),)
+
+
+def is_origin(diagnosis: Diagnosis, port_frame: int) -> bool:
+    """Whether the call is where a fault lies."""
+    return any(origin.port_frame == port_frame for origin in (diagnosis.origin, *diagnosis.also))

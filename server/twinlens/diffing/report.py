@@ -69,7 +69,7 @@ def _origin_as_json(diff: Diff, diagnosis: Diagnosis) -> dict[str, Any]:
         },
         "error": error_as_json(point),
         "causes": [cause_as_json(diff, diagnosis, cause) for cause in causes_or_unknown(diagnosis)],
-        "ruled_out": list(diagnosis.ruled_out),
+        "tried": list(diagnosis.tried),
         "also": [_places(diff, other) for other in diagnosis.also],
     }
 

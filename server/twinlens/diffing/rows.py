@@ -91,7 +91,8 @@ class _Table:
         """Its row's number; None where it is shown already, or elsewhere."""
         if index in self._shown_ports or index in self._by_port or self._diff.port.trace.calls[index].is_function:
             return None
-        self.rows.append(Row(parent, None, (), (index,), "unpaired", math.nan))
+        verdict = self._diff.origin_verdict(index) or "unpaired"
+        self.rows.append(Row(parent, None, (), (index,), verdict, math.nan))
         self._shown_ports[index] = len(self.rows) - 1
         return len(self.rows) - 1
 

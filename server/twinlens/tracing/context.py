@@ -11,7 +11,7 @@ from torch import nn
 
 from twinlens.tracing.debug_tree import DebugTree
 from twinlens.tracing.metadata import distributed_rank, model_info
-from twinlens.tracing.record import RANK_FOLDER, Info, TraceError
+from twinlens.tracing.record import RANK_FOLDER, RECORD_FILE, TENSOR_FILES, Info, TraceError
 from twinlens.tracing.summary import write_summaries
 from twinlens.tracing.taps import Taps
 from twinlens.tracing.watch import eager_model, watch
@@ -41,7 +41,7 @@ def model_addition_debugger_context(
         do_prune_layers: leave all but the first and last of a run of layers out of the JSON. use_repr: tensors are
         text in `_FULL_TENSORS.json`; if false, each goes to a safetensors file of its own (key `data`)
             and the JSON names the file.
-        packed: write Twinlens' own record instead (`twinlens.tracing.record`): outputs of every module, sources,
+        packed: write Twinlens' own record instead, in place of one that the folder holds (`twinlens.tracing.record`): outputs of every module, sources,
             parameters, values in packed safetensors files. The two JSON files are made from it; `use_repr` has no say.
         stats_only: as `packed`, without values. only: as `packed`, with values for modules whose class or path
         matches one of these shell patterns, and what they
@@ -61,6 +61,8 @@ def model_addition_debugger_context(
             yield model
         return
     folder = made_folder(Path(debug_path or "."))
+    if distributed_rank()[0] == 0:
+        _remove_record(folder)
     root = type(eager_model(model)).__name__
     with watch(model, DebugTree(folder, root, prune_layers=do_prune_layers, use_repr=use_repr)):
         yield model
@@ -80,6 +82,7 @@ def record(
     rank, _world_size = distributed_rank()
     own_folder = made_folder(folder / RANK_FOLDER.format(rank=rank) if rank else folder)
     original = eager_model(model)
+    _remove_record(own_folder)
     writer = TraceWriter(own_folder, info, recording, on_progress)
     try:
         writer.describe(original)
@@ -96,3 +99,9 @@ def made_folder(folder: Path) -> Path:
     except OSError as error:
         raise TraceError(f"Unexpected or existing debug_path={folder}: no folder that can be written.") from error
     return folder
+
+
+def _remove_record(folder: Path) -> None:
+    """An earlier run's record would be read in place of what is written now."""
+    for path in (folder / RECORD_FILE, *folder.glob(TENSOR_FILES)):
+        path.unlink(missing_ok=True)

@@ -25,6 +25,7 @@ from typing import NamedTuple
 FORMAT_VERSION = 1
 RECORD_FILE = "trace.jsonl"
 TENSOR_FILE = "tensors-{number:05d}.safetensors"
+TENSOR_FILES = "tensors-*.safetensors"
 RANK_FOLDER = "rank-{rank:05d}"
 SUMMARY_SUFFIX = "_debug_tree_SUMMARY.json"
 FULL_SUFFIX = "_debug_tree_FULL_TENSORS.json"

@@ -119,3 +119,15 @@ def test_a_folder_that_is_a_file_is_refused_before_the_model_is_touched(tmp_path
     with refused, model_addition_debugger_context(model, str(tmp_path / "taken")):
         pass
     assert "forward" not in vars(model)
+
+
+def test_a_second_run_into_a_folder_replaces_the_record_of_the_first(tmp_path):
+    model = nn.Sequential(nn.Linear(2, 2))
+    with model_addition_debugger_context(model, str(tmp_path), packed=True):
+        model(torch.ones(1, 2))
+    with model_addition_debugger_context(model, str(tmp_path)):
+        model(torch.ones(1, 2))
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "Sequential_debug_tree_FULL_TENSORS.json",
+        "Sequential_debug_tree_SUMMARY.json",
+    ]

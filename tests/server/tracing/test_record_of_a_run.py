@@ -343,8 +343,8 @@ RANK = """
 
     model = Sharded()
     rank = torch.distributed.get_rank()
-    for options in ({"packed": True}, {}):
-        with model_addition_debugger_context(model, sys.argv[1], **options):
+    for folder, options in ((sys.argv[1], {"packed": True}), (f"{sys.argv[1]}/debugger", {})):
+        with model_addition_debugger_context(model, folder, **options):
             model(
                 distribute_tensor(whole, mesh, [Shard(0)]),
                 distribute_tensor(whole, mesh, [Replicate()]),

@@ -23,7 +23,7 @@ from twinlens.diffing.causes.evidence import Finding, Site
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """`name` is the words for what is ruled out when `find` yields nothing."""
+    """`name` is the words for what was tried in vain when `find` yields nothing."""
 
     name: str
     find: Callable[[Site], Iterator[Finding]]
