@@ -7,6 +7,7 @@ import json
 import re
 import sys
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from twinlens.checks.finding import Finding
 
 FINDINGS_EXIT = 1
+UNREAD_EXIT = 2
+_SUFFIXES = (".py", ".pyi")
 _SKIPPED_FOLDERS = ("node_modules", "__pycache__", "site-packages", "venv")
 
 
@@ -35,7 +38,10 @@ def check(
         str | None, typer.Option("--explain", metavar="CODE", help="Print the page of one check.")
     ] = None,
 ) -> None:
-    """Check how _can_record_outputs, its decorators and register_patch_mapping are used; exit with 1 on findings."""
+    """Check how _can_record_outputs, its decorators and register_patch_mapping are used.
+
+    Exit code 0: no findings; 1: findings; 2: a file that was named, or every file of the folders, cannot be checked.
+    """
     if explain is not None:
         sys.stdout.write(_page(explain))
         return
@@ -51,11 +57,14 @@ def check(
     else:
         for placed in run.findings:
             sys.stdout.write(f"{placed.path}:{placed.line}:{placed.column}: {placed.finding.code} {placed.message}\n")
-    for sentence in run.unreadable:
+    for sentence in run.unread.values():
         sys.stderr.write(f"{sentence}\n")
+    not_checked = f", {_counted(len(run.unread), 'file')} not checked" if run.unread else ""
     sys.stderr.write(
-        f"{_counted(len(run.findings), 'finding')} in {_counted(run.files, 'file')}, {run.seconds:.1f} s\n"
+        f"{_counted(len(run.findings), 'finding')} in {_counted(run.files, 'file')}{not_checked}, {run.seconds:.1f} s\n"
     )
+    if not run.files or any(path in run.unread for path in paths):
+        raise SystemExit(UNREAD_EXIT)
     if run.findings:
         raise SystemExit(FINDINGS_EXIT)
 
@@ -82,36 +91,43 @@ class _Placed:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
+    """`unread` has a sentence for each file that was not checked; `files` counts those that were."""
+
     findings: list[_Placed]
-    unreadable: list[str]
+    unread: dict[Path, str]
     files: int
     seconds: float
 
 
 def _run(files: Sequence[Path], paths: Sequence[Path], library: Path | None) -> _Run:
     from twinlens.checks.assembly import Assembly
-    from twinlens.checks.engine import check_text
+    from twinlens.checks.engine import check_text, is_concerned
     from twinlens.checks.world import World
-    from twinlens.source.definitions import read_source
+    from twinlens.source.definitions import parse, read_source
 
     # Hundreds of syntax trees are made and none is given up before the end: collecting would only walk them again.
     gc.disable()
+    # Python 3.12 tells of odd escapes in whatever it parses: that is no finding of ours.
+    warnings.simplefilter("ignore", SyntaxWarning)
     start = time.perf_counter()
     assembly = Assembly(World(_models(paths, library)))
     findings: list[_Placed] = []
-    unreadable: list[str] = []
+    unread: dict[Path, str] = {}
     for path in files:
         try:
             text = read_source(path)
+            if not is_concerned(text):
+                parse(text)  # nothing in it is looked at, but "no findings" is said of what can run only
+                continue
             findings += [_placed(path, text, finding) for finding in check_text(path.resolve(), text, assembly)]
         except OSError as error:
-            unreadable.append(f"{path} cannot be read: {error.strerror}")
+            unread[path] = f"{path} cannot be read: {error.strerror}"
         except SyntaxError as error:
             place = f" at line {error.lineno}" if error.lineno else ""
-            unreadable.append(f"{path} does not parse{place}: {error.msg}")
-    if unreadable and len(files) == len(unreadable):
-        raise UserError(unreadable[0])
-    return _Run(findings, unreadable, len(files), time.perf_counter() - start)
+            unread[path] = f"{path} does not parse{place}: {error.msg}"
+    if len(unread) == len(files) == 1:
+        raise UserError(*unread.values())
+    return _Run(findings, unread, len(files) - len(unread), time.perf_counter() - start)
 
 
 def _models(near: Sequence[Path], folder: Path | None) -> tuple[Path, ...]:
@@ -132,7 +148,15 @@ def _files(paths: Sequence[Path]) -> list[Path]:
     for path in paths:
         if not path.exists():
             raise UserError(f"{path} does not exist")
-        found.update(dict.fromkeys(_python_files(path) if path.is_dir() else [path]))
+        if path.is_dir():
+            inside = list(_python_files(path))
+            if not inside:
+                raise UserError(f"{path} holds no Python file")
+            found.update(dict.fromkeys(inside))
+        elif path.suffix in _SUFFIXES:
+            found[path] = None
+        else:
+            raise UserError(f"{path} is no Python file; name files that end in .py, or folders")
     return list(found)
 
 

@@ -92,12 +92,16 @@ def test_a_page_is_printed_on_request(folder):
     [
         ([], "name a file or a folder to check"),
         (["gone.py"], "gone.py does not exist"),
+        (["notes.txt"], "notes.txt is no Python file; name files that end in .py, or folders"),
+        (["empty"], "empty holds no Python file"),
         (["--explain", "nothing"], "no check has the code nothing; the codes are unknown-class, "),
         (["--json", "--sarif", "."], "choose one of --json and --sarif"),
         (["--library", "gone", "."], "gone is no folder; name a folder of models with --library"),
     ],
 )
 def test_a_mistake_is_one_sentence_and_exit_code_2(folder, arguments, sentence):
+    (folder / "notes.txt").write_text("hi\n")
+    (folder / "empty").mkdir()
     done = run(*arguments, cwd=folder)
     assert done.returncode == 2
     assert done.stderr.startswith(f"twinlens: {sentence}")
@@ -111,3 +115,46 @@ def test_a_file_that_does_not_parse_is_named_and_the_others_are_checked(folder):
     assert "tuple-of-recorders" in done.stdout
     alone = run("broken.py", cwd=folder)
     assert (alone.returncode, alone.stdout) == (2, "")
+
+
+BROKEN = {
+    "syntax.py": (b"def f(:\n", "syntax.py does not parse at line 1: invalid syntax"),
+    "nul.py": (b"x = 1\0\n", "nul.py does not parse"),
+    "utf16.py": ("x = 1".encode("utf-16"), "utf16.py does not parse: invalid or missing encoding declaration"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_named_file_that_cannot_be_parsed_is_one_sentence_and_exit_code_2(tmp_path, name):
+    content, sentence = BROKEN[name]
+    (tmp_path / name).write_bytes(content)
+    done = run(name, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"twinlens: {sentence}")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_file_that_is_named_beside_others_and_cannot_be_parsed_is_exit_code_2(folder):
+    (folder / "syntax.py").write_text("def f(:\n")
+    done = run("syntax.py", "modeling_wrong.py", cwd=folder)
+    assert done.returncode == 2
+    assert "tuple-of-recorders" in done.stdout
+    assert "1 finding in 1 file, 1 file not checked, " in done.stderr
+
+
+def test_files_of_a_folder_that_cannot_be_parsed_are_named_and_not_counted(folder):
+    for name, (content, _sentence) in BROKEN.items():
+        (folder / name).write_bytes(content)
+    done = run(".", cwd=folder)
+    assert done.returncode == 1
+    assert all(sentence in done.stderr for _content, sentence in BROKEN.values())
+    assert "1 finding in 2 files, 3 files not checked, " in done.stderr
+
+
+def test_a_folder_of_which_no_file_can_be_parsed_is_exit_code_2_and_each_is_named(tmp_path):
+    for name, (content, _sentence) in BROKEN.items():
+        (tmp_path / name).write_bytes(content)
+    done = run(".", cwd=tmp_path)
+    assert done.returncode == 2
+    assert all(sentence in done.stderr for _content, sentence in BROKEN.values())
+    assert "0 findings in 0 files, 3 files not checked, " in done.stderr
