@@ -148,7 +148,7 @@ def _index_folder(library: Library, folder: Path | None, embedder: str | None) -
     from platformdirs import user_cache_path
 
     from twinlens.similarity.embedder_names import DEFAULT
-    from twinlens.similarity.service import index_folder
+    from twinlens.similarity.programs import index_folder
 
     return folder or index_folder(user_cache_path("twinlens"), library, embedder or DEFAULT)
 

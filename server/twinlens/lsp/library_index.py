@@ -10,7 +10,9 @@ from pathlib import Path
 
 from twinlens.lsp.protocol import InitializationOptions
 from twinlens.lsp.settings import Live, Settings
-from twinlens.similarity.service import IndexStatus, SimilarityService, SimilaritySettings
+from twinlens.similarity.programs import SimilaritySettings
+from twinlens.similarity.service import SimilarityService
+from twinlens.similarity.status import IndexStatus
 
 
 class LibraryIndex:

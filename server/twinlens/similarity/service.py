@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
-import re
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 from twinlens.similarity.answers import Answer, QueryFile
-from twinlens.similarity.embedder_names import DEFAULT
-from twinlens.similarity.lending import folder_of
+from twinlens.similarity.inheritance import InheritRequest, ModularText, modular_text, question_of
 from twinlens.similarity.processes import CallError, LineProcess, ProcessEndedError
+from twinlens.similarity.programs import SimilaritySettings, start_builder, start_worker
+from twinlens.similarity.status import IndexStatus, building, ready
 from twinlens.similarity.wire import answers_from_json, query_to_json
 from twinlens.source.library import Library
 
@@ -24,74 +23,6 @@ _MANY = 40
 """From so many changed files on, as when a branch is checked out, the index is brought up to date as a whole."""
 
 log = logging.getLogger(__name__)
-
-State = Literal["starting", "building", "ready", "jaccard-only", "failed", "stopped"]
-
-_STAGES = {
-    "waiting": "Waiting for another window that is building the index",
-    "reading": "Reading the library",
-    "tokens": "Reading the library",
-    "fitting": "Learning the library's vocabulary",
-    "encoding": "Embedding the library's definitions",
-    "comparing": "Comparing the library's definitions",
-    "writing": "Writing the index",
-    "done": "Writing the index",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class SimilaritySettings:
-    """`interpreter` is the Python that embeds and searches; `library` and `workspace` are folders."""
-
-    interpreter: str
-    library: tuple[str, ...]
-    workspace: tuple[str, ...]
-    cache_dir: str
-    embedder: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class IndexStatus:
-    """`message` is one sentence, `remedy` the one command that adds what is missing, `definitions` a count."""
-
-    state: State
-    percent: int | None = None
-    definitions: int = 0
-    library: str | None = None
-    message: str = ""
-    remedy: str | None = None
-    updates: int = 0
-    """How many changes of library files were taken in since the index was loaded."""
-
-
-@dataclass(frozen=True, slots=True)
-class ParentClass:
-    """A class of the library, as a match names it; `path` is absolute."""
-
-    model: str
-    name: str
-    path: str
-
-
-@dataclass(frozen=True, slots=True)
-class InheritRequest:
-    """Have the class `name` of the modeling file inherit from `parent`; `modular` is that file's text, if any."""
-
-    text: str
-    path: str
-    name: str
-    model: str
-    modular: str | None
-    parent: ParentClass
-
-
-@dataclass(frozen=True, slots=True)
-class ModularText:
-    """The modular file to write; `notes` are sentences to read before relying on it."""
-
-    path: str
-    text: str
-    notes: tuple[str, ...]
 
 
 class SearchUnavailableError(Exception):
@@ -210,24 +141,10 @@ class SimilarityService:
         """The modular file with the class as a subclass of the match. Raises `SearchUnavailableError`."""
         if self._worker is None:
             raise SearchUnavailableError(self.status.message)
-        root = next((root for root in self._roots if Path(request.parent.path).is_relative_to(root)), None)
-        relative = Path(request.parent.path).relative_to(root).as_posix() if root else Path(request.parent.path).name
-        params = {
-            "text": request.text,
-            "path": request.path,
-            "name": request.name,
-            "model": request.model,
-            "modular": request.modular,
-            "parent": request.parent.name,
-            "parent_model": request.parent.model,
-            "parent_path": request.parent.path,
-            "parent_relative": relative,
-        }
         try:
-            written = await self._worker.call("inherit", params)
+            return modular_text(await self._worker.call("inherit", question_of(request, self._roots)))
         except (CallError, ProcessEndedError) as error:
             raise SearchUnavailableError(str(error)) from error
-        return ModularText(written["path"], written["text"], tuple(written["notes"]))
 
     def _revive(self) -> None:
         """Starts anew what had answered before; what fails while it starts is not tried again by itself."""
@@ -238,7 +155,7 @@ class SimilarityService:
         interpreter = self._settings.interpreter
         self._set(IndexStatus("starting", message="Looking for the library."))
         try:
-            self._worker = await LineProcess.start(self._command("serve"), _environment_path())
+            self._worker = await start_worker(self._settings)
         except OSError as error:
             raise ProcessEndedError(
                 f"The Python interpreter {interpreter} cannot be started ({error.strerror}); choose another one in the "
@@ -267,16 +184,7 @@ class SimilarityService:
         return "current" if opened["current"] else "outdated"
 
     def _ready(self, definitions: int, embeddings: bool) -> IndexStatus:
-        found = f"{definitions:,} definitions of {self._label}"
-        if embeddings:
-            return IndexStatus("ready", None, definitions, self._label, f"{found}.")
-        if not self._missing:
-            sentence = f"{found}, compared by identifiers until the embeddings are there."
-            return IndexStatus("jaccard-only", None, definitions, self._label, sentence)
-        missing = ", ".join(self._missing)
-        sentence = f"{found}, compared by identifiers alone: the interpreter lacks {missing}."
-        remedy = f"{self._settings.interpreter} -m pip install {' '.join(self._missing)}"
-        return IndexStatus("jaccard-only", None, definitions, self._label, sentence, remedy)
+        return ready(definitions, self._label, embeddings, self._missing, self._settings.interpreter)
 
     async def _build(self, afresh: bool) -> None:
         before = self.status
@@ -299,13 +207,7 @@ class SimilarityService:
     async def _run_builder(self, afresh: bool, on_line: Callable[[dict[str, Any]], Awaitable[None]]) -> None:
         """Bring the index on disk up to date in a process of its own. Raises `SearchUnavailableError`."""
         assert self._library is not None
-        arguments = [
-            *(part for root in self._library.roots for part in ("--root", str(root))),
-            *("--origin", self._library.origin, "--version", self._library.version or ""),
-            *("--index", str(self._folder), "--embedder", self._embedder),
-            *(["--afresh"] if afresh else []),
-        ]
-        self._builder = await LineProcess.start(self._command("build", *arguments), _environment_path())
+        self._builder = await start_builder(self._settings, self._library, afresh)
         try:
             async for line in self._builder.lines():
                 if "error" in line:
@@ -319,24 +221,18 @@ class SimilarityService:
             raise SearchUnavailableError(f"The similarity index could not be built: {problem}")
 
     async def _build_progress(self, line: dict[str, Any]) -> None:
-        stage = line.get("stage")
-        if stage == "tokens":
+        if "stage" not in line:
+            return
+        if line["stage"] == "tokens":
             await self._open()
-        if stage in _STAGES:
-            sentence = f"{_STAGES[stage]} ({line['percent']} %)."
-            self._set(replace(self.status, state="building", percent=line["percent"], message=sentence, remedy=None))
-
-    def _command(self, *arguments: str) -> list[str]:
-        lent = folder_of("filelock")
-        extra = ["--borrow", lent] if lent else []
-        return [self._settings.interpreter, "-m", "twinlens.similarity.worker", *extra, *arguments]
+        self._set(building(self.status, line["stage"], line["percent"]))
 
     def _question(self) -> dict[str, Any]:
         return {
             "near": list(self._settings.workspace),
             "folders": list(self._settings.library),
-            "index": str(self._folder) if self._library else "",
-            "embedder": self._embedder,
+            "index": str(self._settings.index_of(self._library)) if self._library else "",
+            "embedder": self._settings.embedder_name,
         }
 
     @property
@@ -344,34 +240,13 @@ class SimilarityService:
         return self._library.roots if self._library else ()
 
     @property
-    def _embedder(self) -> str:
-        return self._settings.embedder or DEFAULT
-
-    @property
     def _label(self) -> str | None:
         return self._library.label if self._library else None
-
-    @property
-    def _folder(self) -> Path:
-        assert self._library is not None
-        return index_folder(Path(self._settings.cache_dir), self._library, self._embedder)
 
     def _set(self, status: IndexStatus) -> None:
         self.status = status
         self._on_status(status)
 
 
-def index_folder(cache_dir: Path, library: Library, embedder: str) -> Path:
-    """Where the index of one library and one embedder is kept: a readable name and a hash of what tells it apart."""
-    key = "\n".join([*map(str, library.roots), embedder])
-    readable = re.sub(r"[^A-Za-z0-9.]+", "-", library.version or library.roots[0].name).strip("-")
-    return cache_dir / f"index-{readable}-{hashlib.blake2b(key.encode(), digest_size=4).hexdigest()}"
-
-
 async def _nothing(_: dict[str, Any]) -> None:
     """The index on disk follows without a word."""
-
-
-def _environment_path() -> str:
-    """The folder that holds the package `twinlens` and, in the extension, nothing else."""
-    return str(Path(__file__).resolve().parents[2])

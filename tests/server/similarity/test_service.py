@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 from twinlens.similarity.answers import query_file
-from twinlens.similarity.service import SearchUnavailableError, SimilarityService, SimilaritySettings
+from twinlens.similarity.programs import SimilaritySettings
+from twinlens.similarity.service import SearchUnavailableError, SimilarityService
 
 
 def settings(cache: Path, library: Path, interpreter: str = sys.executable) -> SimilaritySettings:

@@ -15,7 +15,9 @@ from twinlens.lsp.modeling import Modeling, model_of, on_wire, read_modeling, se
 from twinlens.lsp.services import Services
 from twinlens.similarity.answers import Answer, RankedMatch
 from twinlens.similarity.flags import is_generated, may_be_flagged, resemblance
-from twinlens.similarity.service import IndexStatus, InheritRequest, ParentClass, SearchUnavailableError
+from twinlens.similarity.inheritance import InheritRequest, ParentClass
+from twinlens.similarity.service import SearchUnavailableError
+from twinlens.similarity.status import IndexStatus
 from twinlens.similarity.summary import summarise
 from twinlens.source.definitions import Definition
 from twinlens.source.library import file_stem

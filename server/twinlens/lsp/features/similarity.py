@@ -17,7 +17,8 @@ from twinlens.lsp.modeling import on_wire, read_modeling, search
 from twinlens.lsp.positions import Word
 from twinlens.lsp.services import Services
 from twinlens.similarity.answers import Answer, Match, RankedMatch
-from twinlens.similarity.service import IndexStatus, SearchUnavailableError
+from twinlens.similarity.service import SearchUnavailableError
+from twinlens.similarity.status import IndexStatus
 from twinlens.source.definitions import Definition
 
 IN_A_HOVER = 5
