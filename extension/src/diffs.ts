@@ -7,8 +7,8 @@ import * as vscode from "vscode";
 import type { Details, PageState, Table, ToHost, ToPage, Traces } from "../webview/diff/messages";
 import { keepPage, keptPage } from "./kept-pages";
 import { showFailure } from "./messages";
-import type { TraceEntry } from "./protocol";
 import type { Server } from "./server";
+import { traceDescription, traceLabel } from "./trace-text";
 
 const PANEL = "twinlens.diff";
 const FORGOTTEN = "VS Code was reloaded before it had kept which two traces were compared here.";
@@ -47,16 +47,27 @@ async function chosenTraces(server: Server, reference?: string, port?: string): 
 
 async function chosenTrace(server: Server, title: string, other: string | undefined): Promise<string | undefined> {
   const { traces } = await server.ask("twinlens/traces", {});
-  const items = traces.filter(({ folder }) => folder !== other).map(item);
-  const browse = { label: "$(folder-opened) Choose a folder…", folder: undefined };
-  const picked = await vscode.window.showQuickPick([...items, browse], { title, placeHolder: "Choose a trace" });
+  const now = new Date();
+  const items = traces
+    .filter(({ folder }) => folder !== other)
+    .map((entry) => ({
+      label: traceLabel(entry),
+      description: traceDescription(entry, now),
+      folder: entry.folder as string | undefined,
+    }));
+  const browse = { label: "$(folder-opened) Choose a folder…", description: "", folder: undefined };
+  const placeHolder =
+    items.length > 0
+      ? "Choose a trace"
+      : "No trace here yet: choose a folder, or trace a model by the lens above its class";
+  const picked = await vscode.window.showQuickPick([...items, browse], {
+    title,
+    placeHolder,
+    matchOnDescription: true,
+  });
   if (picked === undefined || picked.folder !== undefined) return picked?.folder;
   const folders = await vscode.window.showOpenDialog({ canSelectFolders: true, canSelectFiles: false, title });
   return folders?.[0]?.fsPath;
-}
-
-function item({ name, className, dtype, created, folder }: TraceEntry) {
-  return { label: className || name, description: [dtype, created].filter(Boolean).join(", "), detail: folder, folder };
 }
 
 /** One page. The server holds its diff in a process until the page is closed. */

@@ -43,7 +43,7 @@ def load_trace(path: Path) -> LoadedTrace:
 
 def _debugger_file(path: Path) -> Path:
     if not path.exists():
-        raise TraceError(f"{path} does not exist; name a trace's folder or its summary file.")
+        raise TraceError(f"{path} does not exist; choose a trace's folder or its summary file.")
     if path.is_dir():
         files = summary_files(path)
         if not files:
