@@ -118,7 +118,7 @@ async def marks(server: Editor, file: Path) -> list[Any]:
 
 
 async def test_a_damaged_trace_is_one_sentence(server: Editor, workspace: Path):
-    with pytest.raises(JsonRpcException, match="does not exist; name a trace's folder"):
+    with pytest.raises(JsonRpcException, match="does not exist; choose a trace's folder"):
         await opened(server, workspace, id="2", port=str(workspace / "absent"))
 
 

@@ -88,6 +88,12 @@ async def test_hover_answers_from_the_last_text_that_parsed_though_nobody_asked_
     assert "LlamaMLP" in await lumen.hover_on(URI, text, "LumenMLP")
 
 
+async def test_of_a_file_that_was_broken_when_it_was_opened_the_whole_classes_are_answered(lumen: Editor):
+    text = "class Unfinished(nn.Module:\n    pass\n\n" + TEXT
+    lumen.open("file:///lumen/modeling_unfinished.py", text)
+    assert "LlamaMLP" in await lumen.hover_on("file:///lumen/modeling_unfinished.py", text, "LumenMLP")
+
+
 async def test_columns_are_right_after_accents_and_emoji(lumen: Editor):
     text = TEXT + '\n\nnames = {"é🤗é": LumenMLP, "🤗": LumenAttention}\n'
     lumen.type(URI, text)

@@ -29,7 +29,8 @@ adds its own with a decorator, all of them `async`:
   should read is a request's `raise Refused("One sentence.")` (jsonrpc.py).
 - Parse with `await services.documents.parse(document, function)` (`read` where the function needs the path too): once
   a version, in a thread, the last version that parsed while the text does not. `keep_read(function)` in `register` has
-  each version read without being asked. Other work of more than some
+  each version read without being asked, `read_parts(function)` reads what parses of a document that never did as a
+  whole. Other work of more than some
   milliseconds goes through `asyncio.to_thread`.
 - Columns of `ast` become the client's by `document.lines` (positions.py).
 - When an answer would be another although the text is the same, call `services.editor.refresh_lenses()` or

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -15,6 +15,7 @@ from pygls.workspace import PositionCodec, Workspace
 from twinlens.lsp.parsing import ONE_AT_A_TIME
 from twinlens.lsp.positions import Lines
 from twinlens.source.definitions import read_source
+from twinlens.source.mending import what_parses
 
 T = TypeVar("T")
 
@@ -48,7 +49,8 @@ class Parsed(Generic[T]):
 @dataclass(frozen=True, slots=True)
 class _Run(Generic[T]):
     document: Document
-    task: asyncio.Task[T]
+    task: asyncio.Task[tuple[T, bool]]
+    """The result, and whether it is of the whole text."""
 
 
 class Documents:
@@ -62,6 +64,8 @@ class Documents:
         self._runs: dict[tuple[str, Callable], _Run] = {}
         self._parsed: dict[tuple[str, Callable], Parsed] = {}
         self._kept: list[Callable[[Document], Any]] = []
+        self._content_with_parts: set[Callable] = set()
+        self._were_whole: set[tuple[str, Callable]] = set()
 
     def get(self, uri: str) -> Document:
         """The document as it is now: as typed where it is open, else from disk.
@@ -85,8 +89,9 @@ class Documents:
     async def parse(self, document: Document, parser: Callable[[str], T]) -> Parsed[T] | None:
         """`parser(document.text)`, run in a thread once a version, however many ask.
 
-        While the text does not parse (`parser` raises `SyntaxError`): the result of the last version that did, or
-        None. `parser` is a module-level function, since it is part of what the result is remembered under.
+        While the text does not parse (`parser` raises `SyntaxError`): the result of the last version that did; of a
+        document that never did, of what parses of it (`read_parts`), or None. `parser` is a module-level function,
+        since it is part of what the result is remembered under.
         """
         return await self._remember(document, parser, document.text)
 
@@ -97,6 +102,10 @@ class Documents:
     def keep_read(self, reader: Callable[[Document], Any]) -> None:
         """Has `reader` read each document as it is opened and changed, so that there is a last version that parsed."""
         self._kept.append(reader)
+
+    def read_parts(self, *functions: Callable) -> None:
+        """Gives these parsers and readers, of a document that has not parsed yet, what parses of it."""
+        self._content_with_parts.update(functions)
 
     async def changed(self, uri: str) -> None:
         """Reads what is kept read, once the person pauses."""
@@ -110,13 +119,16 @@ class Documents:
         key = (document.uri, function)
         run = self._runs.get(key)
         if run is None or run.document.text != document.text:
-            run = _Run(document, asyncio.create_task(asyncio.to_thread(_alone, function, argument)))
+            takes_parts = function in self._content_with_parts and key not in self._were_whole
+            run = _Run(document, asyncio.create_task(asyncio.to_thread(_alone, function, argument, takes_parts)))
             self._runs[key] = run
         try:
             # A cancelled hover must not take the parse away from others that wait for it.
-            value = await asyncio.shield(run.task)
+            value, is_whole = await asyncio.shield(run.task)
         except SyntaxError:
             return self._parsed.get(key)
+        if is_whole:
+            self._were_whole.add(key)
         parsed = Parsed(document, value)
         if self._runs.get(key) is run:
             self._parsed[key] = parsed
@@ -127,8 +139,17 @@ class Documents:
         for kept in (self._runs, self._parsed):
             for key in [key for key in kept if key[0] == uri]:
                 del kept[key]
+        self._were_whole = {key for key in self._were_whole if key[0] != uri}
 
 
-def _alone(function: Callable[[Any], Any], argument: Any) -> Any:
+def _alone(function: Callable[[Any], Any], argument: Document | str, takes_parts: bool) -> tuple[Any, bool]:
+    """What `function` makes of the document or text, and whether it had the whole of it."""
     with ONE_AT_A_TIME:
-        return function(argument)
+        try:
+            return function(argument), True
+        except SyntaxError:
+            if not takes_parts:
+                raise
+            text = argument if isinstance(argument, str) else argument.text
+            parts = what_parses(text)
+            return function(parts if isinstance(argument, str) else replace(argument, text=parts)), False

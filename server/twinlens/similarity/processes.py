@@ -29,8 +29,9 @@ class CallError(Exception):
 class LineProcess:
     """One child; its standard error is logged, and its last lines are kept for the sentence that says why it ended."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, name: str) -> None:
         self._process = process
+        self._name = name
         self._pending: dict[int, asyncio.Future[Any]] = {}
         self._last_id = 0
         self._stderr: list[str] = []
@@ -39,8 +40,8 @@ class LineProcess:
         self.killed = False
 
     @classmethod
-    async def start(cls, command: Sequence[str], python_path: str) -> LineProcess:
-        """Raises `OSError` where the program cannot be started."""
+    async def start(cls, command: Sequence[str], python_path: str, name: str = "similarity process") -> LineProcess:
+        """`name` is what a person reads where it ends. Raises `OSError` where the program cannot be started."""
         environment = {**os.environ, "PYTHONPATH": python_path, "PYTHONUNBUFFERED": "1", "PYTHONUTF8": "1"}
         process = await asyncio.create_subprocess_exec(
             *command,
@@ -52,7 +53,7 @@ class LineProcess:
             # A group of its own, so that killing it ends the processes that it has started as well.
             start_new_session=sys.platform != "win32",
         )
-        return cls(process)
+        return cls(process, name)
 
     @property
     def running(self) -> bool:
@@ -132,4 +133,4 @@ class LineProcess:
 
     def _ended(self) -> str:
         last = next((line for line in reversed(self._stderr) if line.strip()), "")
-        return f"The similarity process ended with code {self._process.returncode}{': ' + last if last else ''}."
+        return f"The {self._name} ended with code {self._process.returncode}{': ' + last if last else ''}."

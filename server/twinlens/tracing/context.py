@@ -41,8 +41,9 @@ def model_addition_debugger_context(
         do_prune_layers: leave all but the first and last of a run of layers out of the JSON. use_repr: tensors are
         text in `_FULL_TENSORS.json`; if false, each goes to a safetensors file of its own (key `data`)
             and the JSON names the file.
-        packed: write Twinlens' own record instead, in place of one that the folder holds (`twinlens.tracing.record`): outputs of every module, sources,
-            parameters, values in packed safetensors files. The two JSON files are made from it; `use_repr` has no say.
+        packed: write Twinlens' own record instead, in place of one that the folder holds
+            (`twinlens.tracing.record`): outputs of every module, sources, parameters, values in packed safetensors
+            files. The two JSON files are made from it; `use_repr` has no say.
         stats_only: as `packed`, without values. only: as `packed`, with values for modules whose class or path
         matches one of these shell patterns, and what they
             call.

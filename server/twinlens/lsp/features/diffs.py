@@ -158,7 +158,9 @@ class _Diffs:
         python = self._services.session.current.interpreter or sys.executable
         try:
             package = str(Path(__file__).resolve().parents[3])
-            process = await LineProcess.start([python, "-m", "twinlens.diffing.worker"], package)
+            process = await LineProcess.start(
+                [python, "-m", "twinlens.diffing.worker"], package, "process that compares traces"
+            )
         except OSError as error:
             raise Refused(
                 f"The Python interpreter {python} cannot be started ({error.strerror}); choose another one in the "
@@ -192,8 +194,10 @@ class _Diffs:
 async def _asked(process: LineProcess, method: str, params: Mapping[str, Any]) -> Any:
     try:
         return await process.call(method, params)
-    except (CallError, ProcessEndedError) as error:
+    except CallError as error:
         raise Refused(str(error)) from error
+    except ProcessEndedError as error:
+        raise Refused("The page was closed before this was done." if process.killed else str(error)) from error
 
 
 def _diagnostic(document: Document, mark: _Mark) -> types.Diagnostic:

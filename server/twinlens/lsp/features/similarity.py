@@ -29,6 +29,7 @@ def register(server: LanguageServer, services: Services) -> None:
     """Adds the hover, the requests of the quick pick and of *Rebuild Index*, and keeps the index alive."""
     _keep_index(services)
     services.documents.keep_read(read_modeling)
+    services.documents.read_parts(read_modeling)
 
     @services.contribute.hover
     async def hover(document: Document, position: types.Position) -> str | None:

@@ -32,6 +32,7 @@ _SECONDS_BETWEEN_OUTPUTS = 0.1
 
 def register(server: LanguageServer, services: Services) -> None:
     """Adds the lenses, and the requests of tracing, of recipes and of the view."""
+    services.documents.read_parts(traceables)
 
     @services.contribute.code_lenses
     async def code_lenses(document: Document) -> Sequence[types.CodeLens]:
