@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+from typing import Any
+
 import typer
 
 from twinlens.cli.check import check
 from twinlens.cli.detect import detect
 from twinlens.cli.diff import diff
+from twinlens.cli.errors import Interrupted
 from twinlens.cli.skips import scan_skips
 from twinlens.cli.trace import trace
 
@@ -18,8 +23,18 @@ def twinlens() -> None:
     """Twinlens, for people who port a model."""
 
 
-app.command()(check)
-app.command()(detect)
-app.command()(diff)
-app.command()(scan_skips)
-app.command()(trace)
+def _interruptible(command: Callable[..., None]) -> Callable[..., None]:
+    """`command` with Ctrl-C handed on to `main`: typer ends by itself, each version in another way."""
+
+    @functools.wraps(command)
+    def run(*args: Any, **kwargs: Any) -> None:
+        try:
+            command(*args, **kwargs)
+        except KeyboardInterrupt as interrupt:
+            raise Interrupted from interrupt
+
+    return run
+
+
+for command in (check, detect, diff, scan_skips, trace):
+    app.command()(_interruptible(command))

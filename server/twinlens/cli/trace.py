@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from twinlens.cli.errors import UserError
+from twinlens.cli.errors import Interrupted, UserError
 
 if TYPE_CHECKING:
     from twinlens.tracing.job import Progress
-
-_INTERRUPTED = 130
 
 
 def trace(
@@ -64,9 +62,8 @@ def trace(
     output = own_standard_output()
     try:
         outcome = execute(job, _reporter())
-    except KeyboardInterrupt:
-        sys.stderr.write("\ntwinlens: interrupted; the trace is kept up to there.\n")
-        raise SystemExit(_INTERRUPTED) from None
+    except KeyboardInterrupt as interrupt:
+        raise Interrupted(_what_is_left(interrupt)) from None
     if sys.stderr.isatty():
         sys.stderr.write("\r\x1b[K")
     if isinstance(outcome, Failed):
@@ -78,6 +75,15 @@ def trace(
     if outcome.error:
         sys.stderr.write(f"{outcome.traceback}\ntwinlens: the forward raised {outcome.error}\n")
         raise SystemExit(1)
+
+
+def _what_is_left(interrupt: KeyboardInterrupt) -> str:
+    from twinlens.tracing.record import RECORD_FILE
+
+    folder: Path | None = getattr(interrupt, "folder", None)  # its class is not known before torch is imported
+    if folder is None or not (folder / RECORD_FILE).is_file():
+        return "there is no trace, since the forward had not begun"
+    return f"the trace is kept up to there in {folder}"
 
 
 def _bytes(text: str) -> int:

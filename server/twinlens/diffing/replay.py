@@ -105,7 +105,13 @@ def _piped(command: list[str], line: str, root: Path) -> str:
 
     try:
         process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=root, env=child_environment(), text=True
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=root,
+            env=child_environment(),
+            text=True,
+            start_new_session=True,  # Ctrl-C is for us: with our end of its standard input it ends without a word
         )
     except OSError as error:
         raise TraceError(f"{command[0]} cannot be run ({error.strerror}); choose another interpreter.") from error

@@ -21,7 +21,7 @@ from torch import nn
 
 from twinlens.diffing.feeding import FedCall, Feed, Feeding, key_of
 from twinlens.tracing.context import record
-from twinlens.tracing.errors import UsageError, UserCodeError
+from twinlens.tracing.errors import RAISED, UsageError, UserCodeError
 from twinlens.tracing.leaves import positional_names
 from twinlens.tracing.metadata import model_info
 from twinlens.tracing.preparing import prepare
@@ -29,6 +29,7 @@ from twinlens.tracing.reading import read_trace
 from twinlens.tracing.recipes import seed_everything
 from twinlens.tracing.record import Tensor, Trace, TraceError
 from twinlens.tracing.run import end_with_parent, own_standard_output
+from twinlens.tracing.tracebacks import described
 from twinlens.tracing.watch import eager_model, module_paths
 from twinlens.tracing.writer import Recording
 
@@ -221,9 +222,9 @@ def main() -> None:
     except (UsageError, TraceError) as error:
         output.write(str(error))
     except UserCodeError as error:
-        output.write(f"{feeding.target} raised when {error.doing}: {error.__cause__!r}")
-    except Exception as error:  # noqa: BLE001  # whatever the model raises on the reference's inputs is the answer
-        output.write(f"the port raised on the reference's inputs: {type(error).__name__}: {error}")
+        output.write(f"{feeding.target} raised when {error.doing}: {described(error.__cause__ or error)}")
+    except RAISED as error:  # whatever the model raises on the reference's inputs is the answer
+        output.write(f"the port raised on the reference's inputs: {described(error)}")
     output.flush()
 
 

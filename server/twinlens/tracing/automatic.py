@@ -10,11 +10,12 @@ from typing import Any, get_type_hints
 import torch
 from torch import nn
 
-from twinlens.tracing.errors import NoRecipeError
+from twinlens.tracing.errors import RAISED, NoRecipeError
 from twinlens.tracing.inputs import guesses
 from twinlens.tracing.plans import PLANS, Plan
 from twinlens.tracing.recipes import Prepared, seed_everything
 from twinlens.tracing.shrink import shrunk
+from twinlens.tracing.tracebacks import described
 
 _MOST_PARAMETERS = 200_000_000
 Say = Callable[[str], None]
@@ -88,7 +89,7 @@ def _small_models(cls: Any, config_class: Any, seed: int, say: Say) -> Iterator[
             say(f"building {cls.__name__} with {parameters / 1e6:.1f} million parameters")
             seed_everything(seed)
             model = cls(config)
-        except Exception as error:  # noqa: BLE001  # the next plan is tried; all reasons are told if none succeeds
+        except RAISED as error:  # the next plan is tried; all reasons are told if none succeeds
             yield _one_line(error), None
             continue
         yield model.eval(), config
@@ -121,7 +122,7 @@ def _runnable_inputs(model: nn.Module, config: Any, seed: int) -> dict[str, Any]
         try:
             with torch.no_grad():
                 model(**arguments)
-        except Exception as error:  # noqa: BLE001  # the next guess is tried; the first reason is told if none succeeds
+        except RAISED as error:  # the next guess is tried; the first reason is told if none succeeds
             reason = reason or _one_line(error)
             continue
         return arguments
@@ -129,5 +130,7 @@ def _runnable_inputs(model: nn.Module, config: Any, seed: int) -> dict[str, Any]
 
 
 def _one_line(error: BaseException) -> str:
+    if isinstance(error, SystemExit):
+        return described(error)
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text[:200]}"

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+RAISED = (Exception, SystemExit)
+"""What code of the user's raises of its own accord: `sys.exit()` in it does not end Python without a word. A
+`KeyboardInterrupt` is whoever waits for it."""
+
 
 class UsageError(ValueError):
     """Something that the user asked for cannot be done: one sentence that names the file and the remedy."""
@@ -17,3 +23,11 @@ class UserCodeError(Exception):
     def __init__(self, doing: str) -> None:
         super().__init__(doing)
         self.doing = doing
+
+
+class StoppedError(KeyboardInterrupt):
+    """The forward was interrupted: `folder` holds its trace up to there."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(str(folder))
+        self.folder = folder

@@ -26,7 +26,7 @@ from typing import Any, TypeVar
 import torch
 from torch import nn
 
-from twinlens.tracing.errors import UsageError, UserCodeError
+from twinlens.tracing.errors import RAISED, UsageError, UserCodeError
 from twinlens.tracing.folders import nearest_recipes
 from twinlens.tracing.targets import import_file
 
@@ -119,7 +119,7 @@ def run_recipe(chosen: Recipe, seed: int | None) -> Prepared:
     seed_everything(own_seed)
     try:
         result = chosen.function()
-    except Exception as error:
+    except RAISED as error:
         raise UserCodeError(f"running the recipe {chosen.title}") from error
     if not isinstance(result, tuple) or len(result) != 2 or not isinstance(result[0], nn.Module):
         raise UsageError(f"The recipe {chosen.title} returned {_described(result)}; return (model, inputs).")

@@ -27,7 +27,10 @@ _INTERRUPTED = 130
 
 
 def execute(job: Job, report: Report) -> Outcome:
-    """Prepare the model that the job names, run its forward once and write the trace."""
+    """Prepare the model that the job names, run its forward once and write the trace.
+
+    Raises `StoppedError` where the forward is interrupted, and `KeyboardInterrupt` before there is a folder.
+    """
     if importlib.util.find_spec("torch") is None:
         return Failed(
             "no torch",
@@ -53,7 +56,7 @@ def execute(job: Job, report: Report) -> Outcome:
 
 def _run(job: Job, ready: Ready, to: Destination, report: Report) -> Outcome:
     from twinlens.tracing.context import record
-    from twinlens.tracing.errors import UsageError
+    from twinlens.tracing.errors import RAISED, StoppedError, UsageError
     from twinlens.tracing.metadata import model_info
     from twinlens.tracing.moving import moved
     from twinlens.tracing.patterns import naming_nothing
@@ -84,8 +87,10 @@ def _run(job: Job, ready: Ready, to: Destination, report: Report) -> Outcome:
             record(prepared.model, folder, info, recording, on_progress=on_progress),
         ):
             prepared.model(*prepared.args, **prepared.kwargs)
-    except Exception as error:  # noqa: BLE001  # whatever the model raises is what its user wants to see
+    except RAISED as error:  # whatever the model raises is what its user wants to see
         return Finished(str(folder), described(error), user_traceback(error))
+    except KeyboardInterrupt as interrupt:
+        raise StoppedError(folder) from interrupt
     return Finished(str(folder))
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from twinlens.tracing.errors import UsageError, UserCodeError
+from twinlens.tracing.errors import RAISED, UsageError, UserCodeError
 from twinlens.tracing.folders import RECIPES_FOLDER
 
 
@@ -101,7 +101,7 @@ def _import_module(name: str) -> ModuleType:
         if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
             raise UsageError(f"There is no module {name}; run in the folder or environment that has it.") from error
         raise UserCodeError(f"importing {name}") from error
-    except Exception as error:
+    except RAISED as error:
         raise UserCodeError(f"importing {name}") from error
 
 
@@ -117,7 +117,7 @@ def import_file(file: Path) -> ModuleType:
         module = importlib.import_module(name)
         if not _is_module_of(module, file):  # a module of this name from elsewhere was imported before
             module = _import_by_path(file)
-    except Exception as error:
+    except RAISED as error:
         raise UserCodeError(f"importing {file.name}") from error
     return module
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from torch import nn
 
-from twinlens.tracing.errors import UserCodeError
+from twinlens.tracing.errors import RAISED, UserCodeError
 from twinlens.tracing.recipes import Prepared, seed_everything
 from twinlens.tracing.targets import import_file
 
@@ -54,7 +54,7 @@ def _cases(module: Any) -> Iterator[Any]:
                 case.setUp()
             except unittest.SkipTest:
                 continue
-            except Exception as error:
+            except RAISED as error:
                 raise UserCodeError(f"setting up {value.__name__}") from error
             if hasattr(getattr(case, "model_tester", None), "prepare_config_and_inputs_for_common"):
                 yield case
@@ -69,6 +69,6 @@ def _prepared(case: Any, tested: type[nn.Module], file: Path, seed: int) -> Prep
             inputs = adapt(inputs, tested)
         seed_everything(seed)
         model = tested(config).eval()
-    except Exception as error:
+    except RAISED as error:
         raise UserCodeError(f"preparing {tested.__name__} as {file.name} does") from error
     return Prepared(model, (), dict(inputs), f"model tester of {file.name}", seed)

@@ -11,7 +11,9 @@ _OWN_FOLDER = str(Path(__file__).parent)
 
 
 def described(error: BaseException) -> str:
-    """`Type: message`, the message's first line."""
+    """`Type: message`, the message's first line; of a `SystemExit`, the call that raised it."""
+    if isinstance(error, SystemExit):
+        return f"SystemExit: sys.exit({'' if error.code is None else repr(error.code)}) was called"
     message = str(error).strip()
     return f"{type(error).__name__}: {message.splitlines()[0]}" if message else type(error).__name__
 

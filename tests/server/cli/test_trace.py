@@ -54,6 +54,18 @@ RECIPES = """
         return torch.nn.Dropout(0.25), torch.ones(2, 4)
 
     @twinlens.recipe()
+    def leaving():
+        raise SystemExit(3)
+
+    class Leaving(torch.nn.Module):
+        def forward(self, x):
+            raise SystemExit("no GPU")
+
+    @twinlens.recipe()
+    def leaving_late():
+        return torch.nn.Sequential(torch.nn.Linear(4, 4), Leaving()), torch.ones(2, 4)
+
+    @twinlens.recipe()
     def no_weights():
         raise FileNotFoundError("weights.bin is missing")
 """
@@ -119,16 +131,24 @@ def test_an_error_of_the_model_is_told_by_its_own_frames_and_the_trace_is_kept(w
     assert "torch/nn" not in done.stderr
 
 
+def test_a_forward_that_ends_python_is_told_as_an_error_of_the_model_and_the_trace_is_kept(workspace):
+    done = run(workspace, "leaving_late")
+    assert done.returncode == 1
+    assert done.stderr.endswith("twinlens: the forward raised SystemExit: sys.exit('no GPU') was called\n")
+    assert read_trace(workspace / done.stdout.strip()).calls[-1].error.type == "SystemExit"
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         (
             ["nobody"],
-            "there are noisy, raising, slow, dropping, no_weights; name a recipe, file.py::Class or module:Class.",
+            "slow, dropping, leaving, leaving_late, no_weights; name a recipe, file.py::Class or module:Class.",
         ),
         (["nosy"], "; did you mean noisy?"),
         (["noisy", "--only", "Liner"], "Liner matches no module of"),
         (["no_weights"], "FileNotFoundError: weights.bin is missing, when running the recipe nets.py::no_weights."),
+        (["leaving"], "SystemExit: sys.exit(3) was called, when running the recipe nets.py::leaving."),
         (["noisy", "--dtype", "float31"], "float31 is no floating dtype of torch"),
         (["noisy", "--device", "nowhere"], "The device nowhere cannot be used here"),
         (["noisy", "--max-bytes", "many"], "--max-bytes many is no size"),
