@@ -281,6 +281,7 @@ def _answer_as_json(answer: Answer) -> dict[str, Any]:
 def _write(path: Path, text: str) -> None:
     beside = path.with_name(path.name + ".part")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         beside.write_text(text, encoding="utf-8")
         beside.replace(path)
     except OSError as error:

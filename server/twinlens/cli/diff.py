@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -24,9 +25,9 @@ def diff(
     port: Annotated[Path, typer.Argument(metavar="B", help="The port's trace.")],
     rtol: Annotated[
         float | None,
-        typer.Option(min=0, help="Relative L2 error up to which tensors agree; by default the dtype's noise floor."),
+        typer.Option(help="Relative L2 error up to which tensors agree; by default the dtype's noise floor."),
     ] = None,
-    atol: Annotated[float | None, typer.Option(min=0, help="Absolute error up to which elements agree.")] = None,
+    atol: Annotated[float | None, typer.Option(help="Absolute error up to which elements agree.")] = None,
     mapping: Annotated[
         Path | None, typer.Option("--map", help="Pairs of modules; .twinlens/align.toml where it exists.")
     ] = None,
@@ -51,6 +52,9 @@ def diff(
 
     Exit code 0: they agree; 1: they differ; 2: they cannot be compared.
     """
+    for option, value in (("--rtol", rtol), ("--atol", atol)):
+        if value is not None and not 0 <= value < math.inf:
+            raise UserError(f"{option} {value:g} is no tolerance; give a finite number from 0, such as 1e-5")
     # The collector's scans of a growing heap take a third of a large diff, and this process ends with it.
     gc.disable()
     from twinlens.diffing.diff import Options, diff_folders
@@ -101,7 +105,7 @@ def _replayed(reference: Path, port: Path, recipes: tuple[str, str], options: Op
 def _page(found: Diff) -> str:
     from twinlens.diffing.html import as_html
 
-    return as_html(found)
+    return as_html(found, Path.cwd())
 
 
 def _reporter() -> Callable[[str], None]:
@@ -125,6 +129,7 @@ def _clear_line() -> None:
 def _write(path: Path, text: str) -> None:
     beside = path.with_name(path.name + ".part")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         beside.write_text(text, encoding="utf-8")
         beside.replace(path)
     except OSError as error:

@@ -23,9 +23,12 @@ FINDINGS_EXIT = 1
 
 
 def scan_skips(
-    output_dir: Annotated[Path, typer.Option("--output_dir", help="The folder for the JSON file.")] = Path(),
+    output_dir: Annotated[
+        Path, typer.Option("--output_dir", "--output-dir", help="The folder for the JSON file.")
+    ] = Path(),
     test_method_name: Annotated[
-        str | None, typer.Option("--test_method_name", help="One common test, such as test_inputs_embeds.")
+        str | None,
+        typer.Option("--test_method_name", "--test-method-name", help="One common test, such as test_inputs_embeds."),
     ] = None,
     root: Annotated[Path, typer.Option("--root", help="The root of the transformers checkout.")] = Path(),
     html: Annotated[

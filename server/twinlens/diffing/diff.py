@@ -16,6 +16,7 @@ from twinlens.diffing.compare import Tolerance
 from twinlens.diffing.diagnose import Diagnoser, Diagnosis
 from twinlens.diffing.load import LoadedTrace, load_trace
 from twinlens.diffing.mapfile import EMPTY, MapFile
+from twinlens.diffing.mapnotes import entries_in_vain
 from twinlens.diffing.nodes import Node, Side
 from twinlens.diffing.noise import noise_of
 from twinlens.diffing.points import Comparison, PairedCall
@@ -128,7 +129,7 @@ def _diffed(reference: LoadedTrace, port: LoadedTrace, options: Options, tell: P
     judge = Judge(comparison, calls, limits, is_replay=options.is_replay)
     diagnoses = tuple(Diagnoser(judge).diagnose())
     outcome, reason = _outcome(ours, theirs, judge, diagnoses)
-    notes = tuple(_notes(ours, theirs, calls))
+    notes = (*entries_in_vain(options.mapping, alignment, ours, theirs), *_notes(ours, theirs, calls))
     if outcome == "not comparable":
         diagnoses = ()
     return Diff(ours, theirs, alignment, tuple(calls), judge, diagnoses, outcome, reason, notes)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from html import escape
+from pathlib import Path
 
 from twinlens.diffing.causes.evidence import Finding
 from twinlens.diffing.diagnose import Diagnosis
 from twinlens.diffing.diff import Diff, causes_or_unknown
-from twinlens.diffing.report import error_in_words, source_of, worst_point
+from twinlens.diffing.report import error_in_words, source_within, worst_point
 
 _STYLE = """
 :root { color-scheme: light dark; --line: #8886; --bad: #c62828; --soft: #8882; }
@@ -56,16 +57,17 @@ _WORDS = {
 }
 
 
-def as_html(diff: Diff) -> str:
+def as_html(diff: Diff, root: Path) -> str:
+    """The page. It is for other people's eyes: of paths it holds what they have too, those from `root` on."""
     title = f"{diff.reference.root} and {diff.port.root}"
-    body = "\n".join(_body(diff))
+    body = "\n".join(_body(diff, root))
     return (
         f"{_HEAD}<title>Trace diff: {escape(title)}</title>\n<style>{_STYLE}</style>\n"
         f"<body>\n{body}\n<script>{_SCRIPT}</script>\n"
     )
 
 
-def _body(diff: Diff) -> Iterator[str]:
+def _body(diff: Diff, root: Path) -> Iterator[str]:
     yield f"<h1>{escape(_WORDS[diff.outcome])}</h1>\n<p>{escape(diff.reason)}.</p>"
     yield "<dl>"
     for name, side in (("reference", diff.reference), ("port", diff.port)):
@@ -74,7 +76,7 @@ def _body(diff: Diff) -> Iterator[str]:
         yield f"<dt>{name}</dt><dd>{escape(side.root)} <small>({escape(details)})</small></dd>"
     yield "</dl>"
     for diagnosis in diff.diagnoses:
-        yield from _origin(diff, diagnosis)
+        yield from _origin(diff, diagnosis, root)
     for note in diff.notes:
         yield f"<p>Note: {escape(note)}.</p>"
     yield from _depth(diff)
@@ -85,13 +87,13 @@ def _body(diff: Diff) -> Iterator[str]:
             yield f"<h2>Unpaired in the {name}</h2><ul>{listed}</ul>"
 
 
-def _origin(diff: Diff, diagnosis: Diagnosis) -> Iterator[str]:
+def _origin(diff: Diff, diagnosis: Diagnosis, root: Path) -> Iterator[str]:
     origin = diagnosis.origin
     reference, port = diff.reference.trace.calls[origin.reference_frame], diff.port.trace.calls[origin.port_frame]
     yield f"<article><h2><code>{escape(port.path)}</code></h2><dl>"
     for name, path, source in (
-        ("reference", reference.path, source_of(diff.reference, origin.reference_frame)),
-        ("port", port.path, source_of(diff.port, origin.port_frame)),
+        ("reference", reference.path, source_within(root, diff.reference, origin.reference_frame)),
+        ("port", port.path, source_within(root, diff.port, origin.port_frame)),
     ):
         yield f'<dt>{name}</dt><dd class="path">{escape(path)} {escape(source)}</dd>'
     yield f"<dt>error</dt><dd>{escape(error_in_words(worst_point(origin)))}</dd>"

@@ -6,6 +6,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from twinlens.diffing.causes.evidence import Finding
@@ -14,7 +15,9 @@ from twinlens.diffing.diagnose import Diagnosis
 from twinlens.diffing.diff import Diff, causes_or_unknown
 from twinlens.diffing.nodes import Side
 from twinlens.diffing.points import PairedCall, Point
+from twinlens.diffing.shared_paths import shared_path
 from twinlens.diffing.verdict import Origin, effective
+from twinlens.tracing.record import Module, Source
 
 _MOST_LISTED = 12
 _WORDS = {
@@ -97,11 +100,22 @@ def cause_as_json(diff: Diff, diagnosis: Diagnosis, cause: Finding) -> dict[str,
 
 def source_of(side: Side, call: int) -> str:
     """`file:line` of the forward that made a call; for a class without a source, of the innermost around it."""
+    found = _source(side, call)
+    return f"{found[1].file}:{found[1].line}" if found else ""
+
+
+def source_within(root: Path, side: Side, call: int) -> str:
+    """As `source_of`, for readers on another machine."""
+    found = _source(side, call)
+    return f"{shared_path(Path(found[1].file), found[0].qualified_name, root)}:{found[1].line}" if found else ""
+
+
+def _source(side: Side, call: int) -> tuple[Module, Source] | None:
     for index in (call, *side.flow.ancestors(call)):
         module = side.modules.get(side.trace.calls[index].path)
         if module is not None and module.source is not None and not module.qualified_name.startswith("torch."):
-            return f"{module.source.file}:{module.source.line}"
-    return ""
+            return module, module.source
+    return None
 
 
 def worst_point(origin: Origin) -> Difference:

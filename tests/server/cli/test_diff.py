@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import subprocess
 import sys
@@ -63,6 +64,14 @@ def test_a_norm_that_was_left_out_is_missed(reference: Path, tmp_path: Path):
     assert "Put the reference's LayerNorm in place of Identity." in found.stdout
 
 
+@pytest.mark.parametrize("option", ["--rtol", "--atol"])
+@pytest.mark.parametrize("value", ["inf", "nan", "-1", "-inf"])
+def test_a_tolerance_that_is_no_finite_number_from_0_is_refused(reference: Path, option: str, value: str):
+    found = run(reference, reference, option, value)
+    assert (found.returncode, found.stdout) == (2, "")
+    assert found.stderr == f"twinlens: {option} {value} is no tolerance; give a finite number from 0, such as 1e-5\n"
+
+
 def test_json_has_the_documented_fields(reference: Path, faulty: Path):
     found = run(reference, faulty, "--json", "-")
     report = json.loads(found.stdout, parse_constant=pytest.fail)
@@ -82,10 +91,14 @@ def test_json_has_the_documented_fields(reference: Path, faulty: Path):
 
 
 def test_files_are_written_beside_the_report(reference: Path, faulty: Path, tmp_path: Path):
-    found = run(reference, faulty, "--json", tmp_path / "diff.json", "--html", tmp_path / "diff.html")
+    written = "--json", tmp_path / "new" / "diff.json", "--html", tmp_path / "made" / "diff.html"
+    found = run(reference, faulty, *written, cwd=Path(inspect.getfile(net)).parent)
     assert "The two traces differ" in found.stdout
-    assert json.loads((tmp_path / "diff.json").read_text())["verdict"] == "differ"
-    page = (tmp_path / "diff.html").read_text()
+    assert json.loads((tmp_path / "new" / "diff.json").read_text())["verdict"] == "differ"
+    page = (tmp_path / "made" / "diff.html").read_text()
+    assert "Net.layers.0.act traces.py:" in page
+    assert str(Path(inspect.getfile(net)).parent) not in page
+    assert str(reference) not in page
     assert "GELU (erf)" in page
     assert "http" not in page
 
@@ -189,6 +202,43 @@ def test_a_map_file_pairs_what_nothing_else_would(reference: Path, tmp_path: Pat
     assert {(p["reference"], p["port"], p["how"]) for p in pairs if p["how"] == "map"} == {
         (f"Net.layers.{i}.up", f"Net.layers.{i}.down", "map") for i in range(3)
     }
+
+
+def test_entries_of_a_map_file_that_name_nothing_are_told_and_change_no_exit_code(reference: Path, tmp_path: Path):
+    (tmp_path / "map.toml").write_text(
+        """
+        [[pair]]
+        reference = "layers.{i}.up"
+        port = "layers.{i}.up"
+
+        [[pair]]
+        reference = "Net.encoder"
+        port = "decoder.{i}"
+
+        [[pair]]
+        reference = "layers.0.up"
+        port = "layers.0.down"
+
+        [[apart]]
+        port = "pooler"
+        """
+    )
+    notes = [
+        (
+            "the map file's pair of Net.encoder with decoder.{i} has no effect: the reference has no module "
+            "Net.encoder and the port has no module decoder.{i}"
+        ),
+        (
+            "the map file's pair of layers.0.up with layers.0.down has no effect: its two sides never fit, or another "
+            "entry took these modules"
+        ),
+        "the map file sets pooler apart without effect: the port has no such module",
+    ]
+    found = run(reference, reference, "--map", tmp_path / "map.toml")
+    assert found.returncode == 0
+    assert [line.removeprefix("note       ") for line in found.stdout.splitlines() if "map file" in line] == notes
+    found = run(reference, reference, "--map", tmp_path / "map.toml", "--json", "-")
+    assert json.loads(found.stdout)["notes"] == notes
 
 
 def test_a_map_file_that_does_not_parse(reference: Path, tmp_path: Path):

@@ -54,7 +54,7 @@ def test_a_full_scan_prints_and_writes_as_upstream_does(scan_skips, tmp_path):
 
 
 def test_one_test_is_summed_up_on_the_terminal(scan_skips, tmp_path):
-    done = scan_skips("--test_method_name", "test_signature", "--output_dir", tmp_path)
+    done = scan_skips("--test-method-name", "test_signature", "--output-dir", tmp_path)
     assert done.stdout == (
         "🔬 Parsing 9 model test files once each...\n"
         "\n== test_signature ==\n\n"
