@@ -40,7 +40,10 @@ for (const scheme of ["light", "dark"] as const) {
     await page.goto(`file://${join(folder, "page.html")}`);
     const tests = page.locator("#rows tr td:first-child");
     await expect(tests.first()).toHaveText("test_prompt_lookup_decoding");
-    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(1440);
+    for (const width of [420, 900, 1200, 1440]) {
+      await page.setViewportSize({ width, height: 900 });
+      expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(width);
+    }
 
     await page.getByRole("button", { name: "Test", exact: true }).click();
     await expect(tests.first()).toHaveText("test_assisted_decoding");
