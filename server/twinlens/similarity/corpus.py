@@ -11,11 +11,11 @@ from pathlib import Path
 
 from twinlens.similarity.answers import QueryDefinition, query_of_definitions
 from twinlens.source.dates import copyright_date
-from twinlens.source.definitions import Kind, read_definitions, read_source
+from twinlens.source.definitions import Kind, definitions_of, parse, read_source
 from twinlens.source.layout import logical_lines, sameness
 from twinlens.source.library import Library, ModelingFile, file_at, file_stem, modeling_files, modular_files
 from twinlens.source.sanitise import identifier_tokens
-from twinlens.source.ties import NO_TIES, FileTies, is_modular, read_ties
+from twinlens.source.ties import NO_TIES, FileTies, is_modular, ties_of
 
 _FILES_A_TASK = 12
 _FILES_WORTH_A_POOL = 48
@@ -149,8 +149,9 @@ def read_file_entries(file: ModelingFile) -> FileEntries:
     digest = digest_of(file.path)
     try:
         text = read_source(file.path)
-        ties = read_ties(text, file.relative)
-        definitions = () if is_modular(file.relative) else read_definitions(text)
+        tree, lines = parse(text), text.split("\n")
+        ties = ties_of(tree, lines, file.relative)
+        definitions = () if is_modular(file.relative) else definitions_of(tree, lines)
     except (OSError, SyntaxError) as error:
         return FileEntries(file.relative, digest, (), problem=f"{file.path} could not be read: {_reason(error)}")
     query = query_of_definitions(definitions, (file.model, file_stem(file.path)), file.model)

@@ -84,8 +84,12 @@ def read_definitions(text: str) -> tuple[Definition, ...]:
     Raises `SyntaxError` where `text` does not parse.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    lines = text.split("\n")
-    found = {node.name: _definition(node, lines) for node in _module_level(parse(text).body)}
+    return definitions_of(parse(text), text.split("\n"))
+
+
+def definitions_of(tree: ast.Module, lines: list[str]) -> tuple[Definition, ...]:
+    """`read_definitions` of a text that is parsed already; `lines` are the text's."""
+    found = {node.name: _definition(node, lines) for node in _module_level(tree.body)}
     return tuple(sorted(found.values(), key=lambda definition: definition.line))
 
 
@@ -148,13 +152,24 @@ def _code(node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef, lines: li
     kept: dict[int, str] = {
         number: lines[number - 1] for number in range(node.lineno, (node.end_lineno or node.lineno) + 1)
     }
-    for owner in ast.walk(node):
-        for body in (getattr(owner, field, None) for field in ("body", "orelse", "finalbody")):
-            if isinstance(body, list):
-                _drop_statements(owner, body, kept, lines)
+    for owner, body in _bodies(node):
+        _drop_statements(owner, body, kept, lines)
     text = "\n".join(kept[number] for number in sorted(kept))
     text = strip_comments(textwrap.dedent(text))
     return "\n".join(line.rstrip() for line in text.split("\n") if line.strip())
+
+
+def _bodies(node: ast.stmt) -> Iterator[tuple[ast.AST, list[ast.stmt]]]:
+    """Each list of statements in `node`, with the node whose it is; walking over all nodes would visit expressions too."""
+    waiting: list[ast.AST] = [node]
+    while waiting:
+        owner = waiting.pop()
+        for field in ("body", "orelse", "finalbody"):
+            body = getattr(owner, field, ())
+            if body:
+                yield owner, body
+                waiting += body
+        waiting += (*getattr(owner, "handlers", ()), *getattr(owner, "cases", ()))
 
 
 def _drop_statements(owner: ast.AST, body: list[ast.stmt], kept: dict[int, str], lines: list[str]) -> None:

@@ -57,8 +57,11 @@ def read_ties(text: str, file: str) -> FileTies:
     and aliases; what an import leads to in the other file is `Lineage`'s to find out. Raises `SyntaxError`.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    lines = text.split("\n")
-    tree = parse(text)
+    return ties_of(parse(text), text.split("\n"), file)
+
+
+def ties_of(tree: ast.Module, lines: Sequence[str], file: str) -> FileTies:
+    """`read_ties` of a text that is parsed already; `lines` are the text's."""
     imports = dict(_imports(tree, file))
     inherited = (
         Tie(node.name, reference, "inherits")
