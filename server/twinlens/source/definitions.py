@@ -160,7 +160,7 @@ def _code(node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef, lines: li
 
 
 def _bodies(node: ast.stmt) -> Iterator[tuple[ast.AST, list[ast.stmt]]]:
-    """Each list of statements in `node`, with the node whose it is; walking over all nodes would visit expressions too."""
+    """Each list of statements in `node`, with the node whose it is; a walk over all nodes would visit expressions."""
     waiting: list[ast.AST] = [node]
     while waiting:
         owner = waiting.pop()
