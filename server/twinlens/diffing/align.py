@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Literal
 
-from twinlens.diffing.alike import compatible, elements, is_projection, may_be_same, unique, widths_add_up
+from twinlens.diffing.alike import compatible, elements, is_projection, may_be_same, own_shapes, unique, widths_add_up
 from twinlens.diffing.alike_order import in_order
 from twinlens.diffing.alike_parameters import (
     alike_group,
@@ -76,6 +76,7 @@ def align(reference: Side, port: Side, mapping: MapFile | None = None) -> Alignm
         if len(draft.pairs) == before:
             break
     draft.pair_values()
+    draft.pair_unique("order", lambda _side, node: own_shapes(node))
     draft.pair_roots()
     return draft.alignment()
 

@@ -41,6 +41,12 @@ def elements(shape: tuple[int, ...]) -> int:
     return total
 
 
+def own_shapes(node: Node) -> str | None:
+    """What a module with matrices of its own takes, returns and holds; biases may be missing on one side."""
+    held = [parameter.tensor.shape for parameter in node.parameters if len(parameter.tensor.shape) > 1]
+    return f"{node.kind} {node.shape_in} {node.shape_out} {held}" if held and node.calls else None
+
+
 def is_projection(node: Node) -> bool:
     return bool(node.calls) and any(len(parameter.tensor.shape) == 2 for parameter in node.parameters)
 

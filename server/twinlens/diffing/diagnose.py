@@ -280,6 +280,8 @@ class Diagnoser:
         first, second = (d.causes[0].code if d.causes else None for d in (earlier, later))
         if second not in (None, first):
             return False
+        if second is None and self._seen_as(earlier.origin) == self._seen_as(later.origin):
+            return True
         if self._frames_of(earlier.origin) == self._frames_of(later.origin):
             return True
         places = (earlier.origin, *earlier.also)
@@ -307,6 +309,12 @@ class Diagnoser:
             self._judge.port.trace.calls[origin.port_frame].path,
         )
         return _NUMBER.sub(".{i}", paths[0]), _NUMBER.sub(".{i}", paths[1])
+
+    def _seen_as(self, origin: Origin) -> tuple[str, str, str]:
+        """The role of the pair that shows an origin, and where it shows it."""
+        pair = origin.seen_by.pair
+        role = _NUMBER.sub(".{i}", f"{'+'.join(pair.reference)} {'+'.join(pair.port)}")
+        return role, origin.point.side, origin.point.place_reference
 
     def _module_of(self, origin: Origin) -> Module | None:
         port = self._judge.port

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from twinlens.diffing.causes import (
     activations,
     attention,
+    calls,
     convolution,
     inputs,
     modes,
@@ -34,6 +35,7 @@ class Family:
 FAMILIES = (
     Family("model inputs", inputs.find),
     Family("training mode", modes.find),
+    Family("modules not called, or in another's place", calls.find),
     Family("norms", norms.find),
     Family("weights and biases", projections.find),
     Family("lookups and positions", positions.find),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,6 +18,10 @@ from twinlens.tracing.record import Call, Module, Tensor
 
 ROWS = 512
 """How many tokens of a tensor are looked at."""
+SAMPLED = 8192
+"""How many elements of a tensor are looked at where places do not matter."""
+MOST_SEEN = 14
+"""How many of the tensors that a frame's code saw last are tried as terms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +147,12 @@ class Site:
     def error(self) -> float:
         return self.point.difference.relative
 
+    @property
+    def is_of_partners(self) -> bool:
+        """Whether the two frames' modules are paired with each other."""
+        pair = self.comparison.alignment.by_port.get(self.port.call.path)
+        return pair is not None and self.reference.call.path in pair.reference
+
     def identity(self, view: View, tensor: Tensor, part: str = "") -> Identity:
         """What a tensor, or a part of it, is known as on both sides; of one without a partner, an id below 0."""
         own = Identity(tensor.id, part)
@@ -203,6 +214,22 @@ def tokens(array: Array) -> Array:
     if len(rows) > ROWS:
         rows = rows[np.linspace(0, len(rows) - 1, ROWS).astype(np.int64)]
     return np.asarray(rows, np.float64)
+
+
+def spread(values: Array, shape: tuple[int, ...]) -> Array | None:
+    """`values` as a tensor of `shape`: with other sizes in front, or repeated along those that it lacks."""
+    if values.size == math.prod(shape):
+        return values.reshape(shape)
+    try:
+        return np.broadcast_to(values, shape)
+    except ValueError:
+        return None
+
+
+def sampled(values: Array) -> Array:
+    """At most `SAMPLED` elements, spread evenly, float64."""
+    flat = values.reshape(-1)
+    return np.asarray(flat[:: max(1, flat.size // SAMPLED)], np.float64)
 
 
 def residual(prediction: Array, target: Array) -> float:

@@ -11,6 +11,9 @@ from twinlens.diffing.causes.attention_view import Attention
 from twinlens.diffing.causes.evidence import Finding, Site
 from twinlens.diffing.values import Array
 
+_MOST = 0.5
+"""Share of the queries."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Masks:
@@ -54,6 +57,23 @@ def _named(site: Site, masks: _Masks) -> Finding:
     where = f"in {site.port.node.class_name}"
     ahead = np.broadcast_to(masks.ahead, masks.ours.shape)[masks.kept]
     ours, theirs = masks.ours[masks.kept], masks.theirs[masks.kept]
+    if (ours != theirs).all():
+        return Finding(
+            "mask-missing",
+            "the port looks at the keys that the reference blocks, and blocks those that it looks at",
+            0.0,
+            f"Invert the mask {where}: true and 1 mean the opposite on the two sides.",
+        )
+    own, their_own = (float(mask[ahead == 0].mean()) for mask in (ours, theirs))
+    if abs(own - their_own) > _MOST:
+        who = ("port", "reference") if their_own > own else ("reference", "port")
+        return Finding(
+            "mask-missing",
+            f"the {who[0]} blocks each query's own key, the {who[1]} does not",
+            0.0,
+            f"{'Let a query look at its own key' if who[0] == 'port' else 'Block the own key'} {where} (triu(1), not "
+            "triu(0)).",
+        )
     causal, their_causal = (_blocks_future(mask, ahead) for mask in (ours, theirs))
     if causal != their_causal:
         said = ("blocks", "lets a query look at") if causal else ("lets a query look at", "blocks")

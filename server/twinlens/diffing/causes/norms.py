@@ -94,6 +94,8 @@ def _differences(site: Site, norms: tuple[Norm, Norm], fits: tuple[NormFit, Norm
 
 def _not_loaded(site: Site, ours: Norm, theirs: Norm, left: float) -> Iterator[Finding]:
     """A weight or bias that differs, with the same formula on both sides."""
+    if not site.is_of_partners:
+        return
     for name, own, other, initial in (
         ("weight", ours.weight, theirs.weight, 1.0),
         ("bias", ours.bias, theirs.bias, 0.0),
@@ -110,7 +112,11 @@ def _not_loaded(site: Site, ours: Norm, theirs: Norm, left: float) -> Iterator[F
         full = f"{short(site.port.call.path)}.{name}"
         is_permuted = other is not None and residual(np.sort(other), np.sort(own)) <= 1e-2
         yield Finding(
-            "missing-bias" if state != "differs" else "unknown" if is_permuted else "wrong-weights",
+            "missing-bias"
+            if state != "differs"
+            else "unknown"
+            if is_permuted or not site.is_of_partners
+            else "wrong-weights",
             f"the reference's {name} is not the port's, which {state}: it was not loaded",
             left,
             f"Look for the key of {full} among the missing keys of the load.",

@@ -6,39 +6,27 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Literal
 
 import numpy as np
 
 from twinlens.diffing.causes.attention_view import BLOCKED, Attention
-from twinlens.diffing.causes.evidence import View, is_floating, residual, short
-from twinlens.diffing.causes.rotary import Table, tables_of
+from twinlens.diffing.causes.evidence import View, residual
+from twinlens.diffing.causes.head_sources import Source, normed_by_hand, sources_of
+from twinlens.diffing.causes.rotary_tables import Table, tables_of, usual_tables
 from twinlens.diffing.values import Array
-from twinlens.tracing.record import Tensor
 
 Layout = Literal["none", "halves", "pairs"]
 Heads = Literal["repeated", "tiled"]
-Stage = Literal["projected", "normed", "normed per head", "normed over all heads"]
+Turn = Literal["both", "query alone", "key alone", "backwards"]
+"""What the table turns: both queries and keys, one of them, or both the other way round."""
 
 _MOST_HEADS = 8
 _MOST_QUERIES = 24
 _MOST_KEYS = 160
-_MOST_SOURCES = 8
 _SMALL = (3, 5, 12)
 """Heads, queries and keys that a way is tried on first."""
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Query or key heads before rotation: `heads` (places, heads, size), one batch entry."""
-
-    heads: Array
-    label: str
-    tensor: int
-    """Id of the tensor that they are read from."""
-    stage: Stage
-    part: str
-    """How they lie in it: `whole`, `block 0`, `by head`, `by group`, `by dimension`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +42,7 @@ class ScoreFit:
     top: float
     """The largest score in absolute value."""
     residual: float
+    turn: Turn = "both"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +65,14 @@ def fit_scores(view: View, attention: Attention, fit: float) -> ScoreFit | None:
     if sample is None:
         return None
     length = attention.scores.shape[-1]
-    sources = list(_sources(view, attention, sample.batch, length))
+    sources = list(sources_of(view, attention, sample.batch, length))
     tables: list[Table | None] = [None, *tables_of(view, length)]
     best = _best(view, sample, sources, tables, fit)
     if best is None:
-        best = _best(view, sample, list(_normed_by_hand(view, sources)), tables, fit)
+        tables += usual_tables(view, {source.heads.shape[2] for source in sources}, length)
+        best = _best(view, sample, sources, tables, fit, ("both", "query alone", "key alone", "backwards"))
+    if best is None:
+        best = _best(view, sample, list(normed_by_hand(view, sources)), tables, fit)
     return best
 
 
@@ -103,100 +95,13 @@ def _spread(count: int, wanted: int) -> Array:
     return np.unique(np.linspace(0, count - 1, min(count, wanted)).astype(np.int64))
 
 
-def _sources(view: View, attention: Attention, batch: int, length: int) -> Iterator[Source]:
-    """Tensors made inside the frame before the scores, or given to it, as heads."""
-    flow, trace = view.side.flow, view.side.trace
-    time = flow.entered[attention.call]
-    found: dict[int, tuple[Tensor, str, bool]] = {}
-    for slot in trace.calls[view.frame].inputs:
-        if slot.tensor is not None:
-            found[slot.tensor.id] = (slot.tensor, slot.place, False)
-    for child in flow.inside(view.frame):
-        if flow.left[child] < time and not trace.calls[child].is_function:
-            is_norm = view.side.node_of(child).kind == "norm"
-            for slot in trace.calls[child].outputs[:1]:
-                if slot.tensor is not None:
-                    found[slot.tensor.id] = (slot.tensor, short(trace.calls[child].path), is_norm)
-    kept = [item for item in found.values() if is_floating(item[0]) and view.side.values.has(item[0])]
-    for tensor, label, is_norm in kept[-_MOST_SOURCES:]:
-        flat = _flat(np.asarray(view.array(tensor), np.float64), batch, length)
-        if flat is not None:
-            stage: Stage = "normed" if is_norm else "projected"
-            yield from _as_heads(flat, attention.heads, label, tensor.id, stage)
-
-
-def _flat(values: Array, batch: int, length: int) -> Array | None:
-    """(places, width) of one batch entry, heads after one another; None where no dimension is the places."""
-    shape = values.shape
-    if values.ndim == 2:
-        rows = values.reshape(-1, length, shape[-1]) if shape[0] % length == 0 else None
-        return None if rows is None else rows[min(batch, len(rows) - 1)]
-    if values.ndim == 3:
-        if shape[1] == length:
-            return values[min(batch, shape[0] - 1)]
-        return values[:, min(batch, shape[1] - 1)] if shape[0] == length else None
-    if values.ndim == 4:
-        entry = values[min(batch, shape[0] - 1)]
-        if shape[1] == length:
-            return entry.reshape(length, -1)
-        return entry.transpose(1, 0, 2).reshape(length, -1) if shape[2] == length else None
-    return None
-
-
-def _as_heads(flat: Array, heads: int, label: str, tensor: int, stage: Stage) -> Iterator[Source]:
-    """Every way to read `flat` as heads: whole, or a part of a fused projection."""
-    length, width = flat.shape
-
-    def source(values: Array, part: str) -> Source:
-        return Source(values, label, tensor, stage, part)
-
-    for count in [count for count in range(1, heads + 1) if heads % count == 0 and width % count == 0]:
-        yield source(flat.reshape(length, count, -1), "whole")
-    for kv_heads in [count for count in range(1, heads + 1) if heads % count == 0]:
-        size, rest = divmod(width, heads + 2 * kv_heads)
-        if rest or size < 2:
-            continue
-        groups = heads // kv_heads
-        block = flat.reshape(length, heads + 2 * kv_heads, size)
-        yield source(block[:, :heads], "block 0")
-        yield source(block[:, heads : heads + kv_heads], "block 1")
-        grouped = flat.reshape(length, kv_heads, groups + 2, size)
-        yield source(grouped[:, :, :groups].reshape(length, heads, size), "by group 0")
-        yield source(grouped[:, :, groups], "by group 1")
-        if kv_heads == heads:
-            by_dimension = flat.reshape(length, heads, size, 3)
-            yield source(by_dimension[..., 0], "by dimension 0")
-            yield source(by_dimension[..., 1], "by dimension 1")
-    for kv_heads in [count for count in range(1, heads + 1) if heads % count == 0 and width % (2 * count) == 0]:
-        yield source(flat.reshape(length, 2, kv_heads, -1)[:, 0], "first half")
-        if kv_heads > 1:
-            yield source(flat.reshape(length, kv_heads, 2, -1)[:, :, 0], "by head 0")
-
-
-def _normed_by_hand(view: View, sources: list[Source]) -> Iterator[Source]:
-    """Projections normed by weights that the frame owns, where no call of a norm was recorded."""
-    prefix = f"{view.call.path}."
-    weights = [
-        np.asarray(view.side.values.array(item.tensor), np.float64)
-        for node in view.side.nodes.values()
-        if node.path.startswith(prefix) and node.kind == "norm"
-        for item in node.parameters
-        if len(item.tensor.shape) == 1 and view.side.values.has(item.tensor)
-    ]
-    for source in [item for item in sources if item.stage == "projected"]:
-        length, count, size = source.heads.shape
-        for weight in [item for item in weights if len(item) in (size, count * size)]:
-            for offset in (0.0, 1.0):
-                gain = (offset + weight).reshape(-1, size)
-                root = np.sqrt(np.mean(source.heads**2, -1, keepdims=True) + 1e-6)
-                yield replace(source, heads=source.heads / root * gain, stage="normed per head")
-                root = np.sqrt(np.mean(source.heads**2, (1, 2), keepdims=True) + 1e-6)
-                yield replace(source, heads=source.heads / root * gain, stage="normed over all heads")
-        del length
-
-
 def _best(
-    view: View, sample: _Sample, sources: list[Source], tables: list[Table | None], fit: float
+    view: View,
+    sample: _Sample,
+    sources: list[Source],
+    tables: list[Table | None],
+    fit: float,
+    turns: tuple[Turn, ...] = ("both",),
 ) -> ScoreFit | None:
     queries = [
         item
@@ -211,11 +116,11 @@ def _best(
         for key in keys:
             if key.heads.shape[2] != query.heads.shape[2] or (query.tensor, query.part) == (key.tensor, key.part):
                 continue
-            for hint in _tried(small, query, key, tables, caps):
+            for hint in _tried(small, query, key, tables, caps, turns):
                 if hint.residual > 2 * fit:
                     continue
                 tables_left = [hint.table]
-                for found in _tried(sample, query, key, tables_left, [hint.cap]):
+                for found in _tried(sample, query, key, tables_left, [hint.cap], (hint.turn,)):
                     is_same_way = (found.layout, found.heads) == (hint.layout, hint.heads)
                     if is_same_way and (best is None or found.residual < 0.7 * best.residual):
                         best = found
@@ -236,7 +141,12 @@ def _smaller(sample: _Sample) -> _Sample:
 
 
 def _tried(
-    sample: _Sample, query: Source, key: Source, tables: list[Table | None], caps: list[float]
+    sample: _Sample,
+    query: Source,
+    key: Source,
+    tables: list[Table | None],
+    caps: list[float],
+    turns: tuple[Turn, ...],
 ) -> Iterator[ScoreFit]:
     q = query.heads[:, sample.heads]
     groups = sample.head_count // key.heads.shape[1]
@@ -245,8 +155,11 @@ def _tried(
         ways.append(("tiled", sample.heads % key.heads.shape[1]))
     for table in tables:
         layouts: tuple[Layout, ...] = ("none",) if table is None else ("halves", "pairs")
-        for layout in layouts:
-            turned, keys = rotated(q, layout, table, sample.batch), rotated(key.heads, layout, table, sample.batch)
+        ways_to_turn: tuple[Turn, ...] = ("both",) if table is None else turns
+        for layout, turn in product(layouts, ways_to_turn):
+            used = table.reversed() if table is not None and turn == "backwards" else table
+            turned = q if turn == "key alone" else rotated(q, layout, used, sample.batch)
+            keys = key.heads if turn == "query alone" else rotated(key.heads, layout, used, sample.batch)
             if turned is None or keys is None:
                 continue
             for heads, chosen in ways:
@@ -254,7 +167,7 @@ def _tried(
                 for cap in caps:
                     scale, left = _scale(raw, sample, cap)
                     top = float(np.abs(sample.scores[sample.open]).max())
-                    yield ScoreFit(query, key, layout, table, heads, scale, cap, top, left)
+                    yield ScoreFit(query, key, layout, table, heads, scale, cap, top, left, turn)
 
 
 def _scale(raw: Array, sample: _Sample, cap: float) -> tuple[float, float]:

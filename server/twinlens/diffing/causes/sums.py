@@ -12,25 +12,27 @@ from itertools import combinations
 
 import numpy as np
 
+from twinlens.diffing.causes.caps import find_cap
 from twinlens.diffing.causes.evidence import (
+    MOST_SEEN,
     Finding,
     Identity,
     Seen,
     Site,
     View,
+    is_floating,
     nice,
     parameters_of,
     residual,
+    sampled,
+    spread,
 )
 from twinlens.diffing.shapes import conformed
 from twinlens.diffing.values import Array
 
-_SAMPLED = 8192
-_MOST_SEEN = 14
 _MOST_TERMS = 4
 _MOST_GAINS = 2
 _SAME_FACTOR = 2e-3
-_CAP_STEPS = 60
 _TOLD_APART = 3.0
 """How many times worse than a side's own sum the other's must describe it."""
 
@@ -72,7 +74,7 @@ def find(site: Site) -> Iterator[Finding]:
     if sums[0] is not None and sums[1] is not None:
         yield from _differing_sums(site, sums[0], sums[1])
         return
-    yield from _soft_cap(site)
+    yield from find_cap(site)
 
 
 def _added_on_one_side(site: Site) -> Iterator[Finding]:
@@ -106,11 +108,32 @@ def _addends(view: View, shape: tuple[int, ...]) -> Iterator[tuple[str, Array]]:
                 yield name, np.broadcast_to(np.asarray(values, np.float64), shape)
             except ValueError:
                 continue
-    for item in view.seen[-_MOST_SEEN:]:
-        if math.prod(item.tensor.shape) == math.prod(shape) and item.tensor.shape[-1:] == shape[-1:]:
-            values = np.asarray(view.array(item.tensor), np.float64)
-            if np.any(values):
-                yield item.label, values.reshape(shape)
+    for item in view.seen[-MOST_SEEN:]:
+        if item.tensor.shape[-1:] == shape[-1:]:
+            values = spread(np.asarray(view.array(item.tensor), np.float64), shape)
+            if values is not None and np.any(values):
+                yield item.label, values
+
+
+def _roles(site: Site, view: View, found: _Sum) -> dict[Identity, float] | None:
+    """The factors by what the terms are to the frame's code: its n-th argument, or what a module of it returned; None
+    where one is neither."""
+    roles: dict[Identity, float] = {}
+    for term in found.terms:
+        role = _role(site, view, term.seen)
+        if role is None:
+            return None
+        roles[role] = term.factor
+    return roles
+
+
+def _role(site: Site, view: View, seen: Seen) -> Identity | None:
+    if seen.call is not None:
+        path = view.side.trace.calls[seen.call].path
+        known = site.comparison.alignment.reference_of(path) if view is site.port else path
+        return None if known is None else Identity(0, known)
+    given = [slot.tensor.id for slot in view.call.inputs if slot.tensor is not None and is_floating(slot.tensor)]
+    return Identity(1 + given.index(seen.tensor.id)) if seen.tensor.id in given else None
 
 
 def _differing_sums(site: Site, ours: _Sum, theirs: _Sum) -> Iterator[Finding]:
@@ -118,6 +141,9 @@ def _differing_sums(site: Site, ours: _Sum, theirs: _Sum) -> Iterator[Finding]:
     first, second = ours.factors, theirs.factors
     if _also_fits(site.port, site, ours, theirs) or _also_fits(site.reference, site, theirs, ours):
         return
+    roles = _roles(site, site.reference, ours), _roles(site, site.port, theirs)
+    if roles[0] is not None and roles[1] is not None and roles[0].keys() == roles[1].keys():
+        first, second = roles[0], roles[1]
     if first.keys() == second.keys():
         factors = [(first[key], second[key]) for key in first]
         if all(abs(a - b) <= _SAME_FACTOR * max(abs(a), abs(b)) for a, b in factors):
@@ -140,7 +166,7 @@ def _also_fits(view: View, site: Site, others: _Sum, own: _Sum) -> bool:
     if not factors.keys() <= by_identity.keys():
         return False
     prediction = sum(factor * by_identity[identity] for identity, factor in factors.items())
-    return residual(np.asarray(prediction), _sampled(target)) <= max(_TOLD_APART * own.residual, 1e-6)
+    return residual(np.asarray(prediction), sampled(target)) <= max(_TOLD_APART * own.residual, 1e-6)
 
 
 def _scaled(site: Site, ours: _Sum, theirs: _Sum, left: float) -> Finding:
@@ -172,7 +198,7 @@ def _is_embedding(view: View, term: _Term) -> bool:
 
 def _sum_of(view: View, site: Site) -> _Sum | None:
     target = view.target()
-    t = _sampled(target)
+    t = sampled(target)
     if not np.isfinite(t).all() or not np.any(t):
         return None
     candidates = _candidates(view, target, site)
@@ -195,11 +221,11 @@ def _order(found: _Sum) -> tuple[bool, float]:
 def _candidates(view: View, target: Array, site: Site) -> list[tuple[Seen, Identity, Array]]:
     found: list[tuple[Seen, Identity, Array]] = []
     gains = [(name, values) for name, values in parameters_of(view).items() if values.shape == target.shape[-1:]]
-    for item in view.seen[-_MOST_SEEN:]:
-        if item.tensor.shape[-1:] != target.shape[-1:] or math.prod(item.tensor.shape) != target.size:
+    for item in view.seen[-MOST_SEEN:]:
+        array = spread(view.array(item.tensor), target.shape) if item.tensor.shape[-1:] == target.shape[-1:] else None
+        if array is None:
             continue
-        array = view.array(item.tensor)
-        values = _sampled(array)
+        values = sampled(array)
         if not np.isfinite(values).all() or not np.any(values):
             continue
         identity = site.identity(view, item.tensor)
@@ -207,7 +233,7 @@ def _candidates(view: View, target: Array, site: Site) -> list[tuple[Seen, Ident
         if item.call is not None:
             for name, gain in gains[:_MOST_GAINS]:
                 scaled = replace(item, label=f"{name} × {item.label}")
-                found.append((scaled, identity._replace(part="scaled"), _sampled(array * gain)))
+                found.append((scaled, identity._replace(part="scaled"), sampled(array * gain)))
     return found
 
 
@@ -224,70 +250,3 @@ def _fitted(target: Array, some: tuple[tuple[Seen, Identity, Array], ...]) -> _S
         for (seen, identity, _values), factor in zip(some, factors, strict=True)
     )
     return _Sum(terms, residual(matrix @ factors, target))
-
-
-def _sampled(values: Array) -> Array:
-    flat = values.reshape(-1)
-    return np.asarray(flat[:: max(1, flat.size // _SAMPLED)], np.float64)
-
-
-def _soft_cap(site: Site) -> Iterator[Finding]:
-    """c tanh(x / c) of a tensor that the code could see, on one side or with two values of c."""
-    caps = [cap_of(view) for view in site.views]
-    if caps[0] is None or caps[1] is None or caps[0] == caps[1]:
-        return
-    (ours, our_left), (theirs, their_left) = caps[0], caps[1]
-    if ours == theirs or abs(ours - theirs) <= 1e-2 * min(ours, theirs):
-        return
-    if max(our_left, their_left) > site.fit:
-        return
-    yield soft_cap_finding(site, "its values", ours, theirs, max(our_left, their_left))
-
-
-def soft_cap_finding(site: Site, what: str, ours: float, theirs: float, left: float) -> Finding:
-    said = ["leaves them as they are" if math.isinf(cap) else f"caps {what} at {nice(cap)}" for cap in (ours, theirs)]
-    said[0] = said[0].replace("leaves them", f"leaves {what}")
-    cap = "Do not cap" if math.isinf(ours) else f"Apply {nice(ours)} × tanh(x / {nice(ours)}) to"
-    return Finding(
-        "soft-cap",
-        f"the reference {said[0]}, the port {said[1]}",
-        left,
-        f"{cap} {what} in {site.port.node.class_name}.",
-    )
-
-
-def cap_of(view: View) -> tuple[float, float] | None:
-    """(c, residual) of the target as c tanh(x / c) of something seen; c is `inf` where it is x itself."""
-    target = _sampled(view.target())
-    best: tuple[float, float] | None = None
-    for item in view.seen[-_MOST_SEEN:]:
-        if math.prod(item.tensor.shape) != view.target().size:
-            continue
-        source = _sampled(view.array(item.tensor))
-        found = fitted_cap(source, target)
-        if found is not None and (best is None or found[1] < best[1]):
-            best = found
-    return best
-
-
-def fitted_cap(source: Array, target: Array) -> tuple[float, float] | None:
-    """(c, residual) of target = c tanh(source / c); None where no c brings it below 1 %."""
-    if residual(source, target) < 1e-6:
-        return math.inf, residual(source, target)
-    top = float(np.max(np.abs(target)))
-    if top == 0 or float(np.max(np.abs(source))) < top * (1 - 1e-6):
-        return None
-
-    def left(cap: float) -> float:
-        return residual(cap * np.tanh(source / cap), target)
-
-    low, high = math.log(top * (1 + 1e-6)), math.log(top * 1e3)
-    steps = np.linspace(low, high, _CAP_STEPS)
-    place = int(np.argmin([left(math.exp(step)) for step in steps]))
-    a, b = steps[max(place - 1, 0)], steps[min(place + 1, len(steps) - 1)]
-    for _step in range(_CAP_STEPS):  # golden section
-        c, d = b - 0.618 * (b - a), a + 0.618 * (b - a)
-        a, b = (a, d) if left(math.exp(c)) < left(math.exp(d)) else (c, b)
-    cap = math.exp((a + b) / 2)
-    found = left(cap)
-    return (cap, found) if found < 1e-2 else None
