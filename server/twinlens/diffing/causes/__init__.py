@@ -13,6 +13,7 @@ from twinlens.diffing.causes import (
     inputs,
     modes,
     norms,
+    pooling,
     positions,
     projections,
     rotary,
@@ -43,6 +44,7 @@ FAMILIES = (
     Family("attention", attention.find),
     Family("convolutions and padding", convolution.find),
     Family("expert routing", routing.find),
+    Family("pooling", pooling.find),
     Family("activations and gates", activations.find),
     Family("sums, scales and caps", sums.find),
 )

@@ -6,34 +6,52 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from twinlens.diffing.causes.evidence import Finding, Site, View, nice, residual
+from twinlens.diffing.causes.evidence import Finding, Site, View, is_floating, nice, residual
 from twinlens.diffing.causes.rotary_tables import Table, base_of, of_buffers, of_complex, of_two
 from twinlens.diffing.columns import rounded_to
 from twinlens.diffing.nodes import Side
 from twinlens.diffing.values import Array
+from twinlens.tracing.record import Tensor
 
 
 def find(site: Site) -> Iterator[Finding]:
-    """A module that returns a table, on both sides."""
-    if any(view.call.is_function for view in site.views) or site.point.side != "outputs":
+    """A table on both sides: what a module returns, or two tensors that a call is given side by side."""
+    if any(view.call.is_function for view in site.views):
         return
-    tables = [_returned_table(view) for view in site.views]
+    shown = site.seen_by.reference[0], site.seen_by.port[0]
+    tables = [_returned_table(view) or _given_table(view, call) for view, call in zip(site.views, shown, strict=True)]
     if tables[0] is not None and tables[1] is not None:
         yield from compare_tables(site, tables[0], tables[1])
 
 
 def _returned_table(view: View) -> Table | None:
+    """Of a module that returns the site's tensor and a table."""
     outputs = [
         slot.tensor for slot in view.call.outputs if slot.tensor is not None and view.side.values.has(slot.tensor)
     ]
-    if not outputs or len(outputs[0].shape) < 2:
+    is_returned = any(tensor.id == view.tensor.id for tensor in outputs)
+    return _table_among(view, outputs[:2]) if is_returned else None
+
+
+def _given_table(view: View, call: int) -> Table | None:
+    """The site's tensor and its neighbour among the arguments of the call that shows it."""
+    given = [slot.tensor for slot in view.side.trace.calls[call].inputs if slot.tensor is not None]
+    place = next((place for place, tensor in enumerate(given) if tensor.id == view.tensor.id), None)
+    if place is None or not all(map(view.side.values.has, given)):
         return None
-    shape = [size for size in outputs[0].shape if size != 1]
+    found = (_table_among(view, given[start : start + 2]) for start in (place, place - 1) if start >= 0)
+    return next((table for table in found if table is not None), None)
+
+
+def _table_among(view: View, tensors: list[Tensor]) -> Table | None:
+    if not tensors or len(tensors[0].shape) < 2:
+        return None
+    shape = [size for size in tensors[0].shape if size != 1]
     length = shape[-2] if len(shape) >= 2 else 1
-    if outputs[0].dtype.startswith("complex"):
-        return next(of_complex(view, outputs[0], "", None, length), None)
-    if len(outputs) >= 2 and outputs[0].shape == outputs[1].shape:
-        return next(of_two(view, outputs[0], outputs[1], "", None, length), None)
+    if tensors[0].dtype.startswith("complex"):
+        return next(of_complex(view, tensors[0], "", None, length), None)
+    if len(tensors) >= 2 and tensors[0].shape == tensors[1].shape and is_floating(tensors[0]):
+        return next(of_two(view, tensors[0], tensors[1], "", None, length), None)
     return None
 
 
@@ -43,6 +61,15 @@ def compare_tables(site: Site, ours: Table, theirs: Table) -> Iterator[Finding]:
     calls = ours.call, theirs.call
     where = theirs.label or "the rotary table"
     broken = _broken(frequencies[1], theirs)
+    if broken and not _broken(frequencies[0], ours) and _has_frequencies(site.port.side, frequencies[0]):
+        yield Finding(
+            "position-offset",
+            "the port rotates every token by the angle of position 0, though its frequencies are the reference's",
+            0.0,
+            "Pass each token's position to the rotary embedding.",
+            calls=calls,
+        )
+        return
     if broken and not _broken(frequencies[0], ours):
         yield Finding(
             "buffer-not-initialised",
@@ -170,6 +197,16 @@ def _frequencies(side: Side, table: Table) -> Array | None:
         and np.abs(buffer.frequencies - own).max() < 2e-3
     ]
     return near[0] if near else own
+
+
+def _has_frequencies(side: Side, frequencies: Array | None) -> bool:
+    """Whether a buffer of the side holds them."""
+    return frequencies is not None and any(
+        buffer.frequencies is not None
+        and buffer.frequencies.shape == frequencies.shape
+        and residual(buffer.frequencies, frequencies) < 2e-2
+        for buffer in of_buffers(side, 2)
+    )
 
 
 def _broken(frequencies: Array | None, table: Table) -> str:

@@ -78,7 +78,7 @@ def _unrotated(site: Site, ours: ScoreFit, theirs: ScoreFit, left: float) -> Ite
         length = len(theirs.query.heads)
         for table in tables_of(site.port, length):
             broken = list(compare_tables(site, ours.table, table))
-            if any(finding.code == "buffer-not-initialised" for finding in broken):
+            if any(finding.code in ("buffer-not-initialised", "position-offset") for finding in broken):
                 yield broken[0]
                 return
         yield Finding(

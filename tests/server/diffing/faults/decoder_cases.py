@@ -8,118 +8,27 @@ from functools import partial
 
 import torch
 
-from .decoder import (
-    DecoderConfig,
-    DecoderKnobs,
-    PortForCausalLM,
-    converted,
-    halves_from_pairs,
-    original,
+from .decoder import DecoderConfig
+from .decoder_build import (
+    Weights,
+    build,
+    drop,
+    fill_frequencies,
+    leave_pairs,
+    permute_twice,
+    split_by_head,
+    swap_gate_and_up,
+    train,
+    transpose,
+    untie,
 )
-from .pairs import Built, Case
+from .decoder_parts import DecoderKnobs
+from .decoder_port import PortForCausalLM
+from .pairs import Case
 
-Weights = dict[str, torch.Tensor]
 BOTH = ("float32", "bfloat16")
 LAYER = "model.layers.0."
 ATTENTION = f"{LAYER}self_attn"
-
-
-def build(
-    config: DecoderConfig,
-    knobs: DecoderKnobs,
-    change: Callable[[Weights, DecoderConfig], None] | None = None,
-    after: Callable[[PortForCausalLM], None] | None = None,
-    *,
-    pads: bool = False,
-    length: int = 28,
-) -> Built:
-    ours = original(config)
-    weights = converted(ours)
-    if change is not None:
-        change(weights, config)
-    torch.manual_seed(3)
-    port = PortForCausalLM(config, knobs).eval()
-    port.load_state_dict(weights, strict=False)
-    if after is not None:
-        after(port)
-    torch.manual_seed(7)
-    ids = torch.randint(0, config.vocab, (2, length))
-    if not pads:
-        return Built(ours, port, {"tokens": ids}, {"input_ids": ids})
-    mask = torch.ones_like(ids)
-    mask[1, :5] = 0
-    return Built(ours, port, {"tokens": ids, "padding": mask}, {"input_ids": ids, "attention_mask": mask})
-
-
-def leave_pairs(weights: Weights, config: DecoderConfig) -> None:
-    """Rows of q and k stay as the authors' rotation wants them."""
-    ours = original(config).state_dict()
-    size, heads, kv_heads = config.head_size, config.heads, config.kv_heads
-    for index in range(config.layers):
-        for kind in ("weight", "bias") if config.query_bias else ("weight",):
-            q, k, _v = ours[f"layers.{index}.attention.wqkv.{kind}"].split(
-                [heads * size, kv_heads * size, kv_heads * size]
-            )
-            weights[f"model.layers.{index}.self_attn.q_proj.{kind}"] = q.clone()
-            weights[f"model.layers.{index}.self_attn.k_proj.{kind}"] = k.clone()
-
-
-def permute_twice(weights: Weights, config: DecoderConfig) -> None:
-    for name, tensor in weights.items():
-        if "q_proj" in name:
-            weights[name] = halves_from_pairs(tensor, config.heads)
-        elif "k_proj" in name:
-            weights[name] = halves_from_pairs(tensor, config.kv_heads)
-
-
-def split_by_head(weights: Weights, config: DecoderConfig) -> None:
-    """The fused matrix read as if each group held its queries, its key and its value side by side."""
-    ours = original(config).state_dict()
-    size, kv_heads, groups = config.head_size, config.kv_heads, config.heads // config.kv_heads
-    for index in range(config.layers):
-        for kind in ("weight", "bias") if config.query_bias else ("weight",):
-            fused = ours[f"layers.{index}.attention.wqkv.{kind}"]
-            grouped = fused.view(kv_heads, groups + 2, size, *fused.shape[1:])
-            q, k, v = grouped[:, :groups], grouped[:, groups : groups + 1], grouped[:, groups + 1 :]
-            prefix = f"model.layers.{index}.self_attn."
-            weights[f"{prefix}q_proj.{kind}"] = halves_from_pairs(q.reshape(-1, *fused.shape[1:]), config.heads)
-            weights[f"{prefix}k_proj.{kind}"] = halves_from_pairs(k.reshape(-1, *fused.shape[1:]), kv_heads)
-            weights[f"{prefix}v_proj.{kind}"] = v.reshape(-1, *fused.shape[1:]).clone()
-
-
-def swap_gate_and_up(weights: Weights, config: DecoderConfig) -> None:
-    for index in range(config.layers):
-        gate, up = (f"model.layers.{index}.mlp.{name}.weight" for name in ("gate_proj", "up_proj"))
-        weights[gate], weights[up] = weights[up], weights[gate]
-
-
-def transpose(name: str, layer: int, weights: Weights, _config: DecoderConfig) -> None:
-    key = f"model.layers.{layer}.self_attn.{name}.weight"
-    weights[key] = weights[key].T.contiguous()
-
-
-def drop(part: str, weights: Weights, _config: DecoderConfig) -> None:
-    for name in [name for name in weights if part in name]:
-        weights[name] = torch.zeros_like(weights[name])
-
-
-def fill_frequencies(value: str, port: PortForCausalLM) -> None:
-    buffer = port.model.rotary_emb.inv_freq
-    if value == "zeros":
-        buffer.zero_()
-    elif value == "garbage":
-        buffer.copy_(torch.tensor([3e-39, 1.7, 0.0, 41.0])[: len(buffer)])
-
-
-def untie(port: PortForCausalLM) -> None:
-    torch.manual_seed(4)
-    port.lm_head.weight = torch.nn.Parameter(torch.randn_like(port.lm_head.weight) * 0.02)
-
-
-def train(port: PortForCausalLM) -> None:
-    port.train()
-
-
 PLAIN = DecoderConfig()
 SMALL = replace(PLAIN, embedding_scale=False)
 NORMED = replace(PLAIN, qk_norm=True)
@@ -225,6 +134,37 @@ CASES = (
         config=replace(PLAIN, head_bias=True),
         change=partial(drop, "lm_head.bias"),
     ),
+    case("softmax over the queries", "softmax-axis", ATTENTION, softmax_axis=-2),
+    case("softmax over the heads", "softmax-axis", ATTENTION, softmax_axis=1),
+    case("values rotated too", "rope-applied", ATTENTION, rotated="qkv"),
+    case("keys not rotated", "rope-applied", ATTENTION, rotated="q"),
+    case("queries not rotated", "rope-applied", ATTENTION, rotated="k"),
+    case("nothing rotated", "rope-applied", ATTENTION, rotated=""),
+    case("rotated backwards", "rope-direction", ATTENTION, rotates_back=True),
+    case("cos and sin exchanged", "cos-sin-swapped", ROTARY, swaps_tables=True),
+    case("every position zero", "position-offset", ROTARY, positions_are_zero=True),
+    case("heads not transposed back", "head-merge", ATTENTION, joins="heads before tokens"),
+    case("heads joined behind their sizes", "head-merge", ATTENTION, joins="heads behind sizes"),
+    case("value heads tiled", "gqa-layout", ATTENTION, tiles_values=True),
+    case("keys and values exchanged", "fused-order", FUSED, swaps_keys_and_values=True),
+    case("own key blocked", "mask-missing", ATTENTION, sees_itself=False),
+    case("norm by the sum of squares", "norm-formula", NORM, norm="sum"),
+    case("norm by the unbiased variance", "norm-formula", NORM, norm="unbiased", dtypes=("float32",)),
+    case("norm without its weight", "norm-formula", NORM, norm="no weight"),
+    case("layer norm for RMS norm", "norm-formula", NORM, norm="mean taken off"),
+    case("eps after the root", "eps", NORM, config=replace(SMALL, eps=1e-3), norm="eps after the root"),
+    case("no activation", "activation-variant", f"{LAYER}mlp", product="gate * up"),
+    case("activation of the product", "activation-place", f"{LAYER}mlp", product="act(gate * up)"),
+    case("activation of both factors", "activation-place", f"{LAYER}mlp", product="act(gate) * act(up)"),
+    case("up left out", "activation-place", f"{LAYER}mlp", product="act(gate)"),
+    case("final norm forgotten", "not-called", "model", skips="final norm"),
+    case("first norm forgotten", "not-called", "model.layers.0", skips="first norm"),
+    case("second norm is the first", "not-called", "model.layers.0", skips="second norm"),
+    case("output projection forgotten", "not-called", ATTENTION, skips="o_proj"),
+    case("last layer skipped", "not-called", "model", order=(0, 1)),
+    case("first layer skipped", "not-called", "model", order=(1, 2)),
+    case("layer run twice", "extra-call", "model.layers.1", order=(0, 1, 1, 2)),
+    case("layers in another order", "call-order", "model", order=(0, 2, 1)),
     case("norm cast before its weight", "cast-order", NORM, norm_casts_first=True, dtypes=("bfloat16",)),
     case("dropout left on", "train-mode", (f"{LAYER}dropout", "model.layers.0"), dropout=0.1, after=train),
 )
