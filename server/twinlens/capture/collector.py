@@ -47,6 +47,12 @@ class Collected:
         if selection.window > 0 and leaving >= 0 and leaving not in selection.places:
             entries[leaving] = None
 
+    def missed(self) -> list[int]:
+        """The places that the selection asks for and that the forward has not made."""
+        count = len(self.entries)
+        asked = self.selection.places if self.selection is not None else ()
+        return sorted(place for place in asked if not -count <= place < count)
+
     def finish(self) -> tuple[Any, ...]:
         """All entries, None where the selection leaves one out."""
         selection = self.selection

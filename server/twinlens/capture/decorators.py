@@ -34,9 +34,10 @@ def capture_outputs(
     `_can_record_outputs` on the model's class maps the name of an output to what records it: a module class, a class
     name, an `OutputRecorder`, or a list of those. `output_<name>` in the call, or else in `self.config`, asks for it;
     `output_attentions` asks for `cross_attentions` too. `output_hidden_states` may be an integer or a list of them,
-    negative ones from the end: the other states are None in the tuple. What the forward returns (a `ModelOutput`, a
-    dataclass or a dict) bears each as a tuple. `return_dict=False`, in the call or in the configuration, turns that
-    into a plain tuple without its empty fields; the configuration's is left to the outermost decorated forward.
+    negative ones from the end: the other states are None in the tuple, and a place past the end is warned of. What the
+    forward returns (a `ModelOutput`, a dataclass or a dict) bears each as a tuple. `return_dict=False`, in the call or
+    in the configuration, turns that into a plain tuple without its empty fields; the configuration's is left to the
+    outermost decorated forward.
 
     Args:
         forward: the method, where the decorator stands without arguments.
@@ -125,6 +126,8 @@ def _with_collected(model: nn.Module, outputs: Any, collected: dict[str, Collect
         for key, entries in fields.items():
             if not entries and key not in ALSO_ASKED_BY:
                 warnings.warn(_why_empty(model, key, collected[key].empty_calls), stacklevel=3)
+            elif entries and (missed := collected[key].missed()):
+                warnings.warn(_beyond(model, missed, len(entries)), stacklevel=3)
     return with_fields(outputs, fields, model)
 
 
@@ -136,3 +139,11 @@ def _why_empty(model: nn.Module, key: str, empty_calls: int) -> str:
     if "attentions" in key and implementation not in (None, "eager"):
         return asked + f"the attention implementation {implementation!r} computes no weights: use 'eager'"
     return asked + f"all {empty_calls} modules that it records returned None for it"
+
+
+def _beyond(model: nn.Module, missed: list[int], count: int) -> str:
+    asked = ", ".join(map(str, missed))
+    return (
+        f"{type(model).__name__}: output_hidden_states asks for {asked}, but the forward made {count} hidden states, "
+        f"0 to {count - 1} or {-count} to -1"
+    )

@@ -45,7 +45,9 @@ def detect(
     ] = None,
     before: Annotated[
         str | None,
-        typer.Option("--before", metavar="YYYY-MM-DD", help="Leave out models that are known to be newer."),
+        typer.Option(
+            "--before", metavar="YYYY-MM-DD", help="Leave out models known to be newer; those of unknown date stay."
+        ),
     ] = None,
     hub_dataset: Annotated[
         str | None, typer.Option("--hub-dataset", metavar="ORG/NAME", help="Pull the index from this dataset first.")
@@ -79,6 +81,8 @@ def detect(
         if not files:
             return
         searcher = _searcher(searched, folder, found)
+    if limit is not None:
+        _tell_undated(found, limit)
     results = {
         f"{_short_name(path, files)}::{definition.name}": answer
         for path, query in queries
@@ -216,6 +220,15 @@ def _answers(searcher: Searcher, query: QueryFile, top_k: int, before: date | No
     return searcher.answers(query, [definition.name for definition in query.definitions], top_k, before)
 
 
+def _tell_undated(index: Index, limit: date) -> None:
+    dated = index.release_dates()
+    undated = sorted({entry.model for entry in index.entries if entry.model not in dated})
+    if undated:
+        one = len(undated) == 1
+        which = f"{len(undated)} {'model' if one else 'models'} whose date is unknown {'was' if one else 'were'} kept"
+        sys.stderr.write(f"--before {limit}: {which}: {_first(undated)}\n")
+
+
 def _date(text: str | None) -> date | None:
     try:
         return date.fromisoformat(text) if text else None
@@ -241,7 +254,7 @@ def _summary(file: str, results: Mapping[str, Answer]) -> str:
     lines = [f"{file}, by model:"]
     for covered in summarise(own)[:_IN_A_SUMMARY]:
         count = f"{len(covered.definitions)} of {len(own)}"
-        also = f", as do {_listed(covered.also)}" if covered.also else ""
+        also = f", as do {_first(covered.also)} for some of these" if covered.also else ""
         lines.append(f"  {covered.model} covers {count} with a mean score of {covered.score:.2f}{also}")
         lines.append(f"    {', '.join(covered.definitions)}")
     if len(lines) == 1:
@@ -249,10 +262,9 @@ def _summary(file: str, results: Mapping[str, Answer]) -> str:
     return "\n".join([*lines, "", ""])
 
 
-def _listed(models: Sequence[str]) -> str:
-    shown = ", ".join(models[:_MODELS_LISTED])
+def _first(models: Sequence[str]) -> str:
     left = len(models) - _MODELS_LISTED
-    return f"{shown} and {left} more for some of these" if left > 0 else f"{shown} for some of these"
+    return ", ".join(models[:_MODELS_LISTED]) + (f" and {left} more" if left > 0 else "")
 
 
 def _as_json(results: Mapping[str, Answer]) -> str:

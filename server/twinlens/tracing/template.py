@@ -34,7 +34,8 @@ def recipe_template(source: str, class_name: str, file: Path, root: Path) -> str
     constructor = "".join(f"{name}=..., " for name in _required(node, "__init__")).removesuffix(", ")
     arguments = _required(node, "forward") or _all(node, "forward")[:1]
     inputs = "".join(f'        "{name}": {_VALUES.get(name, "...")},\n' for name in arguments)
-    return f'''"""A recipe for {class_name}: the model, and the inputs of one forward. Fill in what is `...`."""
+    fill_in = " Fill in what is `...`." if "..." in constructor + inputs else ""
+    return f'''"""A recipe for {class_name}: the model, and the inputs of one forward.{fill_in}"""
 
 import torch
 import twinlens

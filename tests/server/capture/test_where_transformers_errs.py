@@ -204,6 +204,14 @@ def test_a_declared_class_that_never_runs_is_named(ours, inputs):
         assert model(inputs, output_hidden_states=True).hidden_states == ()
 
 
+def test_a_hidden_state_that_there_is_not_is_named(ours, inputs):
+    # transformers drops it and says nothing, so that one counts layers from 1, or another model's, in vain.
+    model = build(ours)
+    with pytest.warns(UserWarning, match="asks for -5, 9, but the forward made 4 hidden states, 0 to 3 or -4 to -1"):
+        states = model(inputs, output_hidden_states=[9, -5, 1]).hidden_states
+    assert [state is not None for state in states] == [False, True, False, False]
+
+
 def test_negative_places_need_no_number_of_layers_in_the_configuration(ours, inputs):
     model = build(ours, tie=False)
     model.config = SimpleNamespace()

@@ -72,6 +72,7 @@ def test_models_newer_than_a_date_are_left_out(small_library, lumen_file, index)
     models = {identity.partition("::")[0] for identity, _ in answer["jaccard"]}
     # Mistral's file claims no copyright: a model of unknown date stays.
     assert models == {"bert", "mistral", "roberta"}
+    assert done.stderr == "--before 2019-01-01: 1 model whose date is unknown was kept: mistral\n"
 
 
 def test_the_second_run_builds_nothing(small_library, lumen_file, index):

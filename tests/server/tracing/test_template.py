@@ -34,12 +34,16 @@ def test_the_template_names_the_class_its_constructors_and_its_forwards_argument
     assert '"hidden_states": torch.randn(1, 128, 64),' in text
     assert '"gate": ...,' in text
     assert "scale" not in text
+    assert text.startswith(
+        '"""A recipe for LumenRMSNorm: the model, and the inputs of one forward. Fill in what is `...`."""\n'
+    )
 
 
 def test_a_forward_without_required_arguments_gets_its_first_one(tmp_path):
     text = recipe_template(SOURCE, "LumenModel", tmp_path / "modeling_lumen.py", tmp_path)
     assert '"input_ids": torch.randint(0, 100, (1, 128)),' in text
     assert "LumenModel().eval()" in text
+    assert text.startswith('"""A recipe for LumenModel: the model, and the inputs of one forward."""\n')
 
 
 @pytest.mark.parametrize(("source", "sentence"), [("class (", "line 1"), ("x = 1", "there is no class Net")])

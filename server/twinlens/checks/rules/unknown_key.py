@@ -15,23 +15,27 @@ from twinlens.source.definitions import dotted_name
 
 CODE = "unknown-key"
 _ALIKE = 0.85
+_USUAL = ("hidden_states", "attentions", "cross_attentions", "router_logits")
+_NEARLY_USUAL = 0.9  # of the 40 names in use in transformers, none but these four is so near to one of them
 
 
 def _find(subject: Subject) -> Iterator[Finding]:
     for declaration in subject.declarations:
         outputs = _outputs(subject, declaration)
-        if not outputs:
-            continue
         fields = {name for cls in outputs for name in _fields(subject, cls)}
         for key_node in dict.fromkeys(entry.key_node for entry in declaration.entries):
             key = ast.literal_eval(key_node)
-            if key not in fields:
-                yield _finding(key, key_node, sorted(fields), sorted(cls.name for cls in outputs))
+            if not outputs:
+                near = difflib.get_close_matches(key, _USUAL, n=1, cutoff=_NEARLY_USUAL)
+                if near and key not in _USUAL:
+                    yield _finding(f"{key!r} is none of the usual outputs", key_node, near)
+            elif key not in fields:
+                names = sorted(cls.name for cls in outputs)
+                message = f"{' and '.join(names)} {'has' if len(names) == 1 else 'have'} no field {key!r}"
+                yield _finding(message, key_node, difflib.get_close_matches(key, sorted(fields), n=1, cutoff=_ALIKE))
 
 
-def _finding(key: str, key_node: ast.expr, fields: list[str], outputs: list[str]) -> Finding:
-    message = f"{' and '.join(outputs)} {'has' if len(outputs) == 1 else 'have'} no field {key!r}"
-    near = difflib.get_close_matches(key, fields, n=1, cutoff=_ALIKE)
+def _finding(message: str, key_node: ast.expr, near: list[str]) -> Finding:
     if not near:
         return Finding(CODE, message, Span.of(key_node))
     fix = Fix(f"Rename the key to {near[0]!r}", (Edit(Span.of(key_node), f'"{near[0]}"'),))
@@ -97,6 +101,9 @@ CHECK = Check(
 The key is the name of the output's field, and `output_<key>` the flag that asks for it. With a misspelt key the flag
 that everybody uses does nothing and the field stays `None`; with a key that the class does not declare, whoever reads
 the class cannot know of it, and an output that is a plain dataclass refuses it at run time.
+
+Where what the forward returns cannot be told from its source, only a key that is nearly `hidden_states`, `attentions`,
+`cross_attentions` or `router_logits`, and none of them, is pointed out.
 """,
     """
 from dataclasses import dataclass
