@@ -13,6 +13,7 @@ from twinlens.diffing.causes import (
     inputs,
     modes,
     norms,
+    order,
     pooling,
     positions,
     projections,
@@ -46,6 +47,7 @@ FAMILIES = (
     Family("expert routing", routing.find),
     Family("pooling", pooling.find),
     Family("activations and gates", activations.find),
+    Family("order of tokens", order.find),
     Family("sums, scales and caps", sums.find),
 )
 """In the order in which they are tried."""

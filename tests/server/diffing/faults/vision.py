@@ -94,6 +94,8 @@ class VisionKnobs:
     scale: float | None = None
     adds_positions: bool = True
     gamma: bool = True
+    class_token: str = "first"
+    patches: str = "by row"
     is_eager: bool = False
 
 
@@ -121,8 +123,10 @@ class PortVisionEmbeddings(nn.Module):
         self.position_embeddings = nn.Parameter(torch.zeros(1, 1 + length, config.hidden))
 
     def forward(self, pixel_values):
-        patches = self.projection(self.stem(pixel_values)).flatten(2).transpose(1, 2)
-        embedded = torch.cat((self.cls_token.expand(len(patches), -1, -1), patches), 1)
+        grid = self.projection(self.stem(pixel_values))
+        patches = (grid.mT if self.knobs.patches == "by column" else grid).flatten(2).transpose(1, 2)
+        parts = [self.cls_token.expand(len(patches), -1, -1), patches]
+        embedded = torch.cat(parts if self.knobs.class_token == "first" else parts[::-1], 1)
         return embedded + self.position_embeddings if self.knobs.adds_positions else embedded
 
 

@@ -85,6 +85,8 @@ CASES = (
     ),
     case("attention scale of the whole width", "attention-scale", (ATTENTION,), scale=PLAIN.hidden**-0.5),
     case("positions not added", "residual-topology", ("embeddings",), adds_positions=False),
+    case("class token behind the patches", "token-order", ("embeddings",), class_token="last", dtypes=("float32",)),
+    case("patches read by column", "token-order", ("embeddings",), patches="by column", dtypes=("float32",)),
     case("layer scale left out", "residual-topology", ("layers.0",), gamma=False),
     case("batch norm in training", "train-mode", ("embeddings.stem.normalization",), trains=True),
     case(
