@@ -27,6 +27,7 @@ SECOND = (*FIRST, "kin", "kin_of_role")
 _ROLE = FIRST.index("role")
 _COVERAGE, _ATTRIBUTES = FIRST.index("coverage"), FIRST.index("attributes")
 _CANDIDATES = 150
+_FILES = 16
 _BELIEVED = 20
 _LITTLE_KIN = 0.02
 
@@ -97,7 +98,7 @@ class Placed:
 
 
 class Ranker:
-    """Ranks the families of one library. All methods are pure; nothing is kept between calls."""
+    """Ranks the families of one library. All methods are pure; between calls it keeps how alike names of models are."""
 
     def __init__(self, table: FeatureTable, families: Sequence[Family], weights: Weights) -> None:
         self.families = tuple(families)
@@ -108,6 +109,7 @@ class Ranker:
         self._children = np.array([sum(family.children.values()) for family in families], dtype=np.float64)
         names = sorted({model for family in families for model in family.models})
         self._models = {name: place for place, name in enumerate(names)}
+        self._names = lru_cache(maxsize=_FILES)(self._likeness_of_names)
 
     def candidates(self, question: Question, excluded: Collection[str]) -> Candidates:
         """The families that have a member in a model outside `excluded`, by their first score."""
@@ -117,7 +119,7 @@ class Ranker:
             # A function has none: one value for all orders nothing, and its score is on the scale of the others.
             likeness[:, _ATTRIBUTES] = likeness[:, _COVERAGE].max()
         children = np.log1p(self._children_outside(excluded)[allowed])
-        names = self._best_member(self._names(question.model, excluded))[allowed]
+        names = self._best_member(self._outside(excluded, self._names(question.model)))[allowed]
         features = np.column_stack([likeness, children, names])
         scores = features @ self._weights.first
         best = _highest(scores, _CANDIDATES)
@@ -159,13 +161,14 @@ class Ranker:
     def _allowed(self, excluded: Collection[str]) -> np.ndarray:
         return self._best_member(self._outside(excluded, np.ones(len(self._models)))) > 0
 
-    def _names(self, own: str, excluded: Collection[str]) -> np.ndarray:
-        return self._outside(excluded, np.array([name_likeness(own, name) for name in self._models]))
+    def _likeness_of_names(self, own: str) -> np.ndarray:
+        return np.array([name_likeness(own, name) for name in self._models])
 
     def _outside(self, excluded: Collection[str], of_models: np.ndarray) -> np.ndarray:
         """`of_models` with 0 for those that are excluded."""
-        of_models[[self._models[name] for name in excluded if name in self._models]] = 0
-        return of_models
+        found = of_models.copy()
+        found[[self._models[name] for name in excluded if name in self._models]] = 0
+        return found
 
     def _best_member(self, of_models: np.ndarray) -> np.ndarray:
         """For each family the greatest of its members' models' values."""
