@@ -137,6 +137,8 @@ def _models(near: Sequence[Path], folder: Path | None) -> tuple[Path, ...]:
 
     if folder is not None and not folder.is_dir():
         raise UserError(f"{folder} is no folder; name a folder of models with --library")
+    if folder is not None and next(folder.rglob("modeling_*.py"), None) is None:
+        raise UserError(f"{folder} holds no modeling_*.py file; name a folder of models with --library")
     installed = find_spec("transformers")
     package = Path(installed.origin).parent if installed and installed.origin else None
     found = find_library([*near, Path.cwd()], package, [folder] if folder else [])

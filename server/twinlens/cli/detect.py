@@ -66,7 +66,8 @@ def detect(
     limit = _date(before)
     files = _modeling_files(modeling_file or [])
     searched = _library(files, library or [])
-    queries = [(path, _query(path, searched)) for path in files]
+    queries = _queries(files, modeling_file or [], searched)
+    files = [path for path, _query in queries]
     for path, query in queries:
         if not query.definitions:
             sys.stderr.write(f"{path} holds no class and no function to compare\n")
@@ -114,6 +115,24 @@ def _short_name(path: Path, files: Sequence[Path]) -> str:
     return path.name if alone else path.as_posix()
 
 
+def _queries(files: Sequence[Path], named: Sequence[Path], library: Library) -> list[tuple[Path, QueryFile]]:
+    """What each file asks; one of a folder that cannot be read is told of and left out, if there are others."""
+    found: list[tuple[Path, QueryFile]] = []
+    unread: list[UserError] = []
+    for path in files:
+        try:
+            found.append((path, _query(path, library)))
+        except UserError as error:
+            if path in named:
+                raise
+            unread.append(error)
+    if unread and not found:
+        raise unread[0]
+    for error in unread:
+        sys.stderr.write(f"{error}\n")
+    return found
+
+
 def _query(path: Path, library: Library) -> QueryFile:
     from twinlens.similarity.answers import query_file
     from twinlens.source.definitions import read_source
@@ -121,6 +140,8 @@ def _query(path: Path, library: Library) -> QueryFile:
 
     if path.suffix == ".ipynb":
         raise UserError(f"{path} is a notebook; export its code first: jupyter nbconvert --to script {path}")
+    if path.is_file() and path.suffix != ".py":
+        raise UserError(f"{path} is no Python file; name a modeling file, or a folder of them")
     try:
         return query_file(read_source(path), path, model_of_file(path.resolve(), library))
     except OSError as error:
@@ -138,6 +159,8 @@ def _library(near: Sequence[Path], folders: Sequence[Path]) -> Library:
     for folder in folders:
         if not folder.is_dir():
             raise UserError(f"{folder} is no folder; name a folder of models with --library")
+        if next(folder.rglob("modeling_*.py"), None) is None:
+            raise UserError(f"{folder} holds no modeling_*.py file; name a folder of models with --library")
     installed = find_spec("transformers")
     package = Path(installed.origin).parent if installed and installed.origin else None
     found = find_library([*near, Path.cwd()], package, folders)
@@ -231,7 +254,7 @@ def _tell_undated(index: Index, limit: date) -> None:
 
 def _date(text: str | None) -> date | None:
     try:
-        return date.fromisoformat(text) if text else None
+        return date.fromisoformat(text) if text is not None else None
     except ValueError as error:
         raise UserError(f"--before {text} is no date; write it as in 2025-01-31") from error
 

@@ -25,7 +25,10 @@ def trace(
             "--output-dir", "--output_dir", help="The trace's folder; by default a new one in .twinlens/traces."
         ),
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of the weights and inputs; the recipe's if not given.")] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(min=-(2**63), max=2**63 - 1, help="Seed of the weights and inputs; the recipe's if not given."),
+    ] = None,
     dtype: Annotated[str, typer.Option(help="Run in this floating dtype: bfloat16, float64 …")] = "",
     device: Annotated[str, typer.Option(help="Run on this device: cpu, cuda:0 …")] = "",
     stats_only: Annotated[bool, typer.Option("--stats-only", help="Keep statistics, no values.")] = False,

@@ -96,6 +96,7 @@ def test_a_page_is_printed_on_request(folder):
         (["empty"], "empty holds no Python file"),
         (["--explain", "nothing"], "no check has the code nothing; the codes are unknown-class, "),
         (["--json", "--sarif", "."], "choose one of --json and --sarif"),
+        (["--library", "empty", "."], "empty holds no modeling_*.py file; name a folder of models with --library"),
         (["--library", "gone", "."], "gone is no folder; name a folder of models with --library"),
     ],
 )

@@ -115,6 +115,21 @@ def test_a_file_that_cannot_be_parsed_is_one_sentence(small_library, index, tmp_
     assert str(path) in done.stderr and sentence in done.stderr and done.stderr.count("\n") == 1
 
 
+def test_a_file_of_a_folder_that_cannot_be_parsed_is_named_and_the_others_are_answered(
+    small_library, lumen_file, index, tmp_path
+):
+    folder = tmp_path / "port"
+    folder.mkdir()
+    (folder / "modeling_wrong.py").write_text("class A(:\n")
+    shutil.copy(lumen_file, folder)
+    done = detect("--modeling-file", folder, "--library", small_library, "--index", index, "--json", "-")
+    assert (done.returncode, done.stderr) == (
+        0,
+        f"{folder / 'modeling_wrong.py'} does not parse at line 1: invalid syntax\n",
+    )
+    assert "modeling_lumen.py::LumenMLP" in json.loads(done.stdout)
+
+
 def test_a_class_in_a_class_or_in_a_function_has_no_block_of_its_own(small_library, index, tmp_path):
     path = tmp_path / "modeling_nested.py"
     path.write_text(
@@ -154,9 +169,14 @@ def test_an_empty_file_has_no_blocks(small_library, index, tmp_path):
         (("--modeling-file", "."), "holds no modeling_*.py file"),
         (("--build", "--library", "nowhere"), "nowhere is no folder"),
         (("--build", "--before", "spring"), "--before spring is no date"),
+        (("--build", "--before", ""), "--before  is no date"),
+        (("--build", "--library", "empty"), "empty holds no modeling_*.py file; name a folder of models"),
+        (("--modeling-file", "notes.txt"), "notes.txt is no Python file; name a modeling file"),
     ],
 )
 def test_a_mistake_is_one_sentence_and_exit_code_2(arguments, sentence, tmp_path):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "notes.txt").write_text("hi\n")
     done = detect(*arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert sentence in done.stderr and done.stderr.count("\n") == 1
