@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
+
 from twinlens.diffing.causes import FAMILIES, Family
 from twinlens.diffing.causes.evidence import Finding, Identity, Site, View
 from twinlens.diffing.points import PairedCall, Point
@@ -86,10 +88,10 @@ class Diagnoser:
 
     def _hits(self, family: Family, site: Site) -> list[Finding]:
         if not family.is_of_frame:
-            return list(family.find(site))
+            return _tried(family, site)
         key = (family.name, site.reference.frame, site.port.frame, site.is_clean)
         if key not in self._of_frames:
-            self._of_frames[key] = list(family.find(site))
+            self._of_frames[key] = _tried(family, site)
         return self._of_frames[key]
 
     def _site(self, origin: Origin, *, is_clean: bool) -> Site:
@@ -319,6 +321,13 @@ class Diagnoser:
     def _module_of(self, origin: Origin) -> Module | None:
         port = self._judge.port
         return port.modules.get(port.trace.calls[origin.port_frame].path)
+
+
+def _tried(family: Family, site: Site) -> list[Finding]:
+    """What a family finds. A formula tried on a tensor with NaN or Inf gives NaN, which fits nothing: numpy need not
+    warn of it."""
+    with np.errstate(all="ignore"):
+        return list(family.find(site))
 
 
 def _is_same_place(one: Origin, other: Origin) -> bool:

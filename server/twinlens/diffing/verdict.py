@@ -249,6 +249,17 @@ class Judge:
         for point, item in points:
             self._judge_point(point, item, frame, new, before)
         self._judged |= shown
+        if side == "outputs" and not points:
+            self._judge_unpaired(index, new, before)
+
+    def _judge_unpaired(self, index: int, new: set[int], before: _Frame) -> None:
+        """What a call without a partner made is judged as it is made: what follows from it may be shown before it."""
+        caller = self.reference.trace.calls[index].parent
+        for identity in new - self._judged if caller is not None else ():
+            known = self.points.get(identity)
+            if known is not None and len(known[0].reference) == 1:
+                self._judge_point(*known, caller, new, before)
+                self._judged.add(identity)
 
     def _judge_point(self, point: Point, item: PairedCall, frame: int | None, new: set[int], before: _Frame) -> None:
         ours, theirs = {t.id for t in point.reference}, {t.id for t in point.port}

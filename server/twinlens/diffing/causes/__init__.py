@@ -10,6 +10,7 @@ from twinlens.diffing.causes import (
     attention,
     calls,
     convolution,
+    finite,
     inputs,
     modes,
     norms,
@@ -35,6 +36,7 @@ class Family:
 
 
 FAMILIES = (
+    Family("NaN and Inf in inputs and weights", finite.find_held),
     Family("model inputs", inputs.find),
     Family("training mode", modes.find),
     Family("modules not called, or in another's place", calls.find),
@@ -49,5 +51,6 @@ FAMILIES = (
     Family("activations and gates", activations.find),
     Family("order of tokens", order.find),
     Family("sums, scales and caps", sums.find),
+    Family("NaN and Inf made of numbers", finite.find_made),
 )
 """In the order in which they are tried."""

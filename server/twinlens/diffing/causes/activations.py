@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import permutations
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from twinlens.diffing.causes.activation_formulas import ACTIVATIONS
 from twinlens.diffing.causes.evidence import Finding, Identity, Site, View, residual
 from twinlens.diffing.causes.gated_forms import Form, form_of
 from twinlens.diffing.columns import rounded_to
+from twinlens.diffing.shapes import conformed
 from twinlens.diffing.values import Array
 
 _LOW_PRECISION = ("bfloat16", "float16")
@@ -57,6 +59,8 @@ def find(site: Site) -> Iterator[Finding]:
     otherwise = _made_otherwise(site, views, (ours, theirs))
     if otherwise is not None:
         yield otherwise
+    if ours is None and theirs is None and site.is_clean:
+        yield from _of_an_unseen_product(site)
     if ours is None or theirs is None or otherwise is not None:
         return
     if ours.value is not None and theirs.value is not None and ours.gate.identity == theirs.value.identity:
@@ -111,9 +115,47 @@ def _made_otherwise(
             f"the reference computes {said[0]}, the port {said[1]}{'' if form.has_activation else ' (no activation)'}",
             max(product.error[product.best], form.residual),
             f"Compute {said[0]} in {views[1].node.class_name}.",
-            calls=(views[0].frame, views[1].frame),
+            calls=(views[0].frame, _handed_on_by(views[1]) or views[1].frame),
         )
     return None
+
+
+def _handed_on_by(view: View) -> int | None:
+    """The outermost call that returned the tensor and did not make it, where an activation should have: not one of
+    those around the frame."""
+    flow = view.side.flow
+    birth = flow.births[view.tensor.id]
+    found = None
+    for call in flow.ancestors(birth.call) if birth.side == "outputs" else ():
+        returned = {slot.tensor.id for slot in flow.call(call).outputs if slot.tensor is not None}
+        if call == view.frame or view.tensor.id not in returned:
+            break
+        found = call
+    return found
+
+
+def _of_an_unseen_product(site: Site) -> Iterator[Finding]:
+    """Both sides multiply by a factor that no call shows, one an activation of a tensor, the other another of it: the
+    ratio of the two sides then is that of the two activations."""
+    both = conformed(site.reference.target(), site.port.target())
+    if both is None:
+        return
+    t, p = (_sampled(values, _SMALL_SAMPLE) for values in both)
+    best = (math.inf, "", "", "")
+    for part in _parts(site.port, site.port.tensor.shape, site):
+        with np.errstate(all="ignore"):
+            made = {name: function(_sampled(part.values, _SMALL_SAMPLE)) for name, function in ACTIVATIONS.items()}
+            for first, second in permutations(made, 2):
+                left = residual(p * made[first], t * made[second])
+                best = min(best, (left, first, second, part.label))
+    if best[0] <= site.fit:
+        yield Finding(
+            "activation-variant",
+            f"the reference multiplies by {best[1]} of {best[3]}, the port by {best[2]} of it"
+            f"{' (no activation)' if best[2] == 'nothing' else ''}",
+            best[0],
+            f"Use {best[1]} in {site.port.node.class_name}.",
+        )
 
 
 def _is_alike(product: _Product, other: _Product | None) -> bool:

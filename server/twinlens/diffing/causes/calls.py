@@ -69,7 +69,8 @@ def _makers(site: Site, view: View, tensor: Tensor) -> list[int]:
         returned = {slot.tensor.id for slot in flow.call(call).outputs if slot.tensor is not None}
         if tensor.id not in returned:
             break
-        if not flow.call(call).is_function and not _has_partner(site, view, call):
+        is_activation = view.side.node_of(call).kind == "activation"  # has a family of its own
+        if not flow.call(call).is_function and not is_activation and not _has_partner(site, view, call):
             found.insert(0, call)
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -88,7 +89,7 @@ def _affine(source: int, x: Array, y: Array) -> _Affine:
     shift = float(y.mean() - factor * x.mean())
     spread = y - y.mean()
     left = float(np.linalg.norm(factor * x + shift - y) / max(float(np.linalg.norm(spread)), 1e-30))
-    return _Affine(source, factor, shift, left)
+    return _Affine(source, factor, shift, left if math.isfinite(left) else math.inf)
 
 
 def _named(name: str, affine: list[_Affine]) -> Finding:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from twinlens.diffing.causes import calls
 from twinlens.diffing.causes.evidence import MOST_SEEN, Finding, Site, View, residual
 from twinlens.diffing.padding import padding_of
 from twinlens.diffing.values import Array
+from twinlens.tracing.record import Tensor
 
 _LONGEST = 4096
 
@@ -19,6 +21,7 @@ _LONGEST = 4096
 class _Pooled:
     words: str
     label: str
+    source: Tensor
     residual: float
 
 
@@ -26,7 +29,12 @@ def find(site: Site) -> Iterator[Finding]:
     if not site.is_comparable or len(site.port.tensor.shape) < 2:
         return
     ours, theirs = (_pooled(view, site.fit) for view in site.views)
-    if ours is None or theirs is None or ours.words == theirs.words:
+    if ours is None or theirs is None:
+        return
+    if ours.words == theirs.words:
+        views = (replace(view, tensor=made.source) for view, made in zip(site.views, (ours, theirs), strict=True))
+        reference, port = views
+        yield from calls.find(replace(site, reference=reference, port=port))
         return
     yield Finding(
         "pooling",
@@ -49,7 +57,7 @@ def _pooled(view: View, fit: float) -> _Pooled | None:
         for words, made in _ways(values, padding_of(view.side, shape[:2])):
             left = residual(made, target)
             if left <= fit:
-                return _Pooled(words, item.label, left)
+                return _Pooled(words, item.label, item.tensor, left)
     return None
 
 

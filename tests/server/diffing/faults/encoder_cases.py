@@ -8,7 +8,8 @@ from functools import partial
 
 import torch
 
-from .encoder import EncoderConfig, EncoderKnobs, PortEncoderModel, converted, original
+from .encoder import EncoderConfig, original
+from .encoder_port import EncoderKnobs, PortEncoderModel, converted
 from .pairs import Built, Case
 
 Weights = dict[str, torch.Tensor]
@@ -52,6 +53,13 @@ def split_in_blocks(weights: Weights, config: EncoderConfig) -> None:
             parts = theirs[f"cells.{index}.mix.fused.{kind}"].chunk(3)
             for name, part in zip(("query", "key", "value"), parts, strict=True):
                 weights[f"encoder.layer.{index}.attention.self.{name}.{kind}"] = part.clone()
+
+
+def exchange_keys_and_values(weights: Weights, config: EncoderConfig) -> None:
+    for index in range(config.layers):
+        for kind in ("weight", "bias"):
+            key, value = (f"encoder.layer.{index}.attention.self.{name}.{kind}" for name in ("key", "value"))
+            weights[key], weights[value] = weights[value], weights[key]
 
 
 def forget(part: str, weights: Weights, _config: EncoderConfig) -> None:
@@ -125,6 +133,25 @@ CASES = (
         (f"{LAYER}output.LayerNorm",),
         change=partial(zero, "layer.0.output.LayerNorm.bias"),
     ),
+    case("softmax over the queries", "softmax-axis", (SELF,), softmax_axis=-2),
+    case("heads not transposed back", "head-merge", (SELF,), transposes_back=False),
+    case("mask inverted", "mask-missing", (SELF,), inverts_mask=True),
+    case(
+        "keys and values exchanged in weights",
+        "fused-order",
+        (SELF, f"{SELF}.key", f"{SELF}.value"),
+        change=exchange_keys_and_values,
+    ),
+    case("RMS norm for layer norm", "norm-formula", ("embeddings.LayerNorm",), norm="rms"),
+    case("norm without its bias", "norm-formula", ("embeddings.LayerNorm",), norm="no bias"),
+    case("no activation", "activation-variant", (f"{LAYER}intermediate",), activation="none"),
+    case("pooler without tanh", "activation-variant", ("pooler", "pooler.activation"), pooler_activation=False),
+    case("embedding norm forgotten", "not-called", ("embeddings",), skips="embedding norm"),
+    case("last layer skipped", "not-called", ("encoder",), skips="last layer"),
+    case("positions reversed", "position-offset", ("embeddings",), reverses_positions=True),
+    case("positions not added", "residual-topology", ("embeddings",), adds_positions=False),
+    case("last token for the first", "pooling", ("pooler",), pools="last"),
+    case("mean for the first token", "pooling", ("pooler",), pools="mean"),
     case("dropout left on", "train-mode", ("embeddings.dropout", "embeddings"), dropout=0.1, trains=True),
 )
 

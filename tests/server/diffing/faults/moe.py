@@ -121,18 +121,23 @@ class MoeKnobs:
     swaps: bool = False
     eps: float | None = None
     router_dtype: torch.dtype = torch.float32
+    norm: str = ""
+    skips: str = ""
+    gates_convolution: bool = True
 
 
 class PortNorm(nn.Module):
-    def __init__(self, size: int, eps: float):
+    def __init__(self, size: int, eps: float, formula: str = ""):
         super().__init__()
         self.weight = nn.Parameter(torch.ones(size))
         self.variance_epsilon = eps
+        self.formula = formula
 
     def forward(self, hidden_states):
         wide = hidden_states.float()
-        wide = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + self.variance_epsilon)
-        return (self.weight * wide).to(hidden_states.dtype)
+        squares = wide.pow(2).sum(-1, keepdim=True) / (1 if self.formula == "sum" else wide.shape[-1])
+        wide = wide * torch.rsqrt(squares + self.variance_epsilon)
+        return (wide if self.formula == "no weight" else self.weight * wide).to(hidden_states.dtype)
 
 
 class PortRouter(nn.Module):
@@ -191,6 +196,7 @@ class PortShortConv(nn.Module):
     def __init__(self, config: MoeConfig, knobs: MoeKnobs):
         super().__init__()
         self.zeroes_padding = knobs.zeroes_padding
+        self.gates = knobs.gates_convolution
         self.in_proj = nn.Linear(config.hidden, 2 * config.hidden, bias=False)
         self.conv1d = nn.Conv1d(
             config.hidden, config.hidden, config.kernel, groups=config.hidden, padding=config.kernel - 1
@@ -202,14 +208,15 @@ class PortShortConv(nn.Module):
         if self.zeroes_padding:
             value = value * attention_mask.to(value.dtype)[..., None]
         mixed = self.conv1d(value.transpose(1, 2))[..., : hidden_states.shape[1]].transpose(1, 2)
-        return self.out_proj(F.silu(gate) * mixed)
+        return self.out_proj((F.silu(gate) if self.gates else gate) * mixed)
 
 
 class PortMoeLayer(nn.Module):
     def __init__(self, config: MoeConfig, knobs: MoeKnobs):
         super().__init__()
         eps = knobs.eps or config.eps
-        self.operator_norm, self.ffn_norm = PortNorm(config.hidden, eps), PortNorm(config.hidden, eps)
+        self.operator_norm = PortNorm(config.hidden, eps, knobs.norm)
+        self.ffn_norm = PortNorm(config.hidden, eps, knobs.norm)
         self.short_conv = PortShortConv(config, knobs)
         self.block_sparse_moe = PortSparseMoeBlock(config, knobs)
 
@@ -223,13 +230,14 @@ class PortMoeModel(nn.Module):
         super().__init__()
         self.embed_tokens = nn.Embedding(config.vocab, config.hidden)
         self.layers = nn.ModuleList(PortMoeLayer(config, knobs) for _ in range(config.layers))
-        self.norm = PortNorm(config.hidden, knobs.eps or config.eps)
+        self.norm = PortNorm(config.hidden, knobs.eps or config.eps, knobs.norm)
+        self.skips = knobs.skips
 
     def forward(self, input_ids, attention_mask):
         hidden_states = self.embed_tokens(input_ids)
-        for layer in self.layers:
+        for layer in self.layers[:-1] if self.skips == "last layer" else self.layers:
             hidden_states = layer(hidden_states, attention_mask)
-        return self.norm(hidden_states)
+        return hidden_states if self.skips == "final norm" else self.norm(hidden_states)
 
 
 def original(config: MoeConfig) -> AuthorsMoeModel:

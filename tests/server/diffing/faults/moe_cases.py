@@ -73,6 +73,11 @@ CASES = (
     case("gate and up exchanged in code", "gate-up-swapped", (f"{MOE}.experts", MOE), swaps=True),
     case("gate and up exchanged in weights", "gate-up-swapped", (f"{MOE}.experts", MOE), change=swap_halves),
     case("padding leaks through the convolution", "padding-leak", (CONV,), pads=True, zeroes_padding=False),
+    case("norm by the sum of squares", "norm-formula", ("layers.0.operator_norm",), norm="sum"),
+    case("norm without its weight", "norm-formula", ("layers.0.operator_norm",), norm="no weight"),
+    case("no activation before the convolution's product", "activation-variant", (CONV,), gates_convolution=False),
+    case("final norm forgotten", "not-called", ("",), skips="final norm"),
+    case("last layer skipped", "not-called", ("",), skips="last layer"),
     case("eps 1e-3 for 1e-5", "eps", ("layers.0.operator_norm",), eps=1e-3, dtypes=("float32",)),
 )
 

@@ -97,6 +97,9 @@ class VisionKnobs:
     class_token: str = "first"
     patches: str = "by row"
     is_eager: bool = False
+    transposes_back: bool = True
+    has_activation: bool = True
+    skips: str = ""
 
 
 class PortStem(nn.Module):
@@ -150,7 +153,8 @@ class PortVisionAttention(nn.Module):
             context = torch.softmax(q @ k.mT * scale, -1) @ v
         else:
             context = F.scaled_dot_product_attention(q, k, v, scale=scale)
-        return self.projection(context.transpose(1, 2).reshape(batch, length, width))
+        context = context.transpose(1, 2) if self.knobs.transposes_back else context
+        return self.projection(context.reshape(batch, length, width))
 
 
 class PortVisionLayer(nn.Module):
@@ -164,11 +168,13 @@ class PortVisionLayer(nn.Module):
         self.activation_fn = {"gelu": nn.GELU(), "tanh": nn.GELU("tanh"), "silu": nn.SiLU()}[knobs.activation]
         self.layer_scale = nn.Parameter(torch.ones(config.hidden))
         self.scales = knobs.gamma
+        self.has_activation = knobs.has_activation
 
     def forward(self, hidden_states):
         attended = self.attention(self.layernorm_before(hidden_states))
         hidden_states = hidden_states + (self.layer_scale * attended if self.scales else attended)
-        return hidden_states + self.fc2(self.activation_fn(self.fc1(self.layernorm_after(hidden_states))))
+        widened = self.fc1(self.layernorm_after(hidden_states))
+        return hidden_states + self.fc2(self.activation_fn(widened) if self.has_activation else widened)
 
 
 class PortVisionModel(nn.Module):
@@ -178,12 +184,14 @@ class PortVisionModel(nn.Module):
         self.layers = nn.ModuleList(PortVisionLayer(config, knobs) for _ in range(config.layers))
         self.layernorm = nn.LayerNorm(config.hidden, eps=knobs.eps or config.eps)
         self.classifier = nn.Linear(config.hidden, config.classes)
+        self.skips = knobs.skips
 
     def forward(self, pixel_values):
         hidden_states = self.embeddings(pixel_values)
-        for layer in self.layers:
+        for layer in self.layers[1:] if self.skips == "first layer" else self.layers:
             hidden_states = layer(hidden_states)
-        return (self.classifier(self.layernorm(hidden_states)[:, 0]),)
+        normed = hidden_states if self.skips == "final norm" else self.layernorm(hidden_states)
+        return (self.classifier(normed[:, 0]),)
 
 
 def original(config: VisionConfig) -> AuthorsVision:

@@ -88,6 +88,10 @@ CASES = (
     case("class token behind the patches", "token-order", ("embeddings",), class_token="last", dtypes=("float32",)),
     case("patches read by column", "token-order", ("embeddings",), patches="by column", dtypes=("float32",)),
     case("layer scale left out", "residual-topology", ("layers.0",), gamma=False),
+    case("heads not transposed back", "head-merge", (ATTENTION,), transposes_back=False),
+    case("no activation", "activation-variant", ("layers.0", "layers.0.activation_fn"), has_activation=False),
+    case("final norm forgotten", "not-called", ("",), skips="final norm"),
+    case("first layer skipped", "not-called", ("",), skips="first layer"),
     case("batch norm in training", "train-mode", ("embeddings.stem.normalization",), trains=True),
     case(
         "other mean and standard deviation",
