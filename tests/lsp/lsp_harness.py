@@ -41,6 +41,7 @@ class Editor:
 
     client: LanguageClient
     statuses: list[Any] = field(default_factory=list)
+    registrations: list[types.Registration] = field(default_factory=list)
 
     @property
     def server_process(self) -> int:
@@ -103,7 +104,7 @@ async def editor(
     client.feature("twinlens/indexStatus")(lambda status: opened.statuses.append(status))
     client.set_configuration({"twinlens": settings})
     await client.start_io(sys.executable, "-m", "twinlens.lsp", env={**os.environ, **environment})
-    await start_session(client, {"interpreter": interpreter, "cacheDir": str(cache)}, folders)
+    await start_session(client, {"interpreter": interpreter, "cacheDir": str(cache)}, folders, opened.registrations)
     try:
         yield opened
     finally:
@@ -113,10 +114,17 @@ async def editor(
 
 
 async def start_session(
-    client: LanguageClient, options: dict[str, Any] | None = None, folders: Sequence[Path] = ()
+    client: LanguageClient,
+    options: dict[str, Any] | None = None,
+    folders: Sequence[Path] = (),
+    registrations: list[types.Registration] | None = None,
 ) -> None:
-    """Initializes a server as VS Code would, and answers what it asks in return."""
-    client.feature(types.CLIENT_REGISTER_CAPABILITY)(lambda params: None)
+    """Initializes a server as VS Code would, and answers what it asks in return.
+
+    What it registers is added to `registrations`.
+    """
+    registered = [] if registrations is None else registrations
+    client.feature(types.CLIENT_REGISTER_CAPABILITY)(lambda params: registered.extend(params.registrations))
     opened = [types.WorkspaceFolder(folder.as_uri(), folder.name) for folder in folders]
     await client.initialize_session(
         types.InitializeParams(

@@ -139,6 +139,15 @@ async def test_files_made_changed_and_deleted_outside_of_the_editor_count(opened
     assert "heron" not in [match.model for match in await best(opened)]
 
 
+async def test_the_editor_is_asked_to_tell_of_folders_too(opened: Editor):
+    (asked,) = [found for found in opened.registrations if found.method == types.WORKSPACE_DID_CHANGE_WATCHED_FILES]
+    watchers = {watcher["globPattern"]: watcher["kind"] for watcher in asked.register_options["watchers"]}
+    assert watchers == {
+        "**/*.py": types.WatchKind.Change,
+        "**/*": types.WatchKind.Create | types.WatchKind.Delete,
+    }
+
+
 async def test_a_folder_that_is_moved_or_deleted_brings_and_takes_its_files(
     opened: Editor, mistral: Path, tmp_path: Path
 ):

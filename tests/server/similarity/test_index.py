@@ -155,6 +155,16 @@ def test_a_manifest_of_a_later_format_is_refused(folder):
         on_disk.load(folder)
 
 
+def test_an_index_of_an_earlier_format_is_built_anew_with_none_of_its_features(library, folder):
+    manifest = json.loads((folder / "manifest.json").read_text())
+    features = load_file(folder / "features.safetensors")
+    save_file({**features, "lengths": features["lengths"] + 1}, folder / "features.safetensors")
+    (folder / "manifest.json").write_text(json.dumps({**manifest, "format": on_disk.FORMAT - 1, "data": {}}))
+    build_index(library, folder, DEFAULT)
+    assert json.loads((folder / "manifest.json").read_text())["format"] == on_disk.FORMAT
+    np.testing.assert_array_equal(load_file(folder / "features.safetensors")["lengths"], features["lengths"])
+
+
 def test_no_index_is_told_from_a_damaged_one(tmp_path):
     with pytest.raises(FileNotFoundError):
         on_disk.load(tmp_path)
