@@ -222,6 +222,8 @@ def _origin_lines(diff: Diff, diagnosis: Diagnosis, place: int) -> Iterator[str]
 
 
 def error_in_words(difference: Difference) -> str:
+    if math.isinf(difference.relative) and difference.unequal_non_finite == 0:
+        return f"the reference is 0 throughout, the port up to {difference.max_abs:.3g}"
     if math.isinf(difference.relative):
         return f"NaN or infinite at {difference.unequal_non_finite} places where the other side is not"
     said = f"relative {difference.relative:.2e}"

@@ -11,6 +11,7 @@ import numpy as np
 from twinlens.diffing.causes.evidence import Finding, Site, View, is_floating, nice, residual
 from twinlens.diffing.shapes import conformed
 from twinlens.diffing.values import Array
+from twinlens.tracing.record import Call
 
 _EXACT = 2e-2
 """Of an affine map in low precision: rounding of both sides."""
@@ -27,6 +28,10 @@ class _Affine:
 
 
 def find(site: Site) -> Iterator[Finding]:
+    lone = _given_to_one_alone(site)
+    if lone is not None:
+        yield lone
+        return
     if not site.is_comparable or not all(_is_argument_of_root(view) for view in site.views):
         return
     both = conformed(site.reference.target(), site.port.target())
@@ -41,6 +46,30 @@ def find(site: Site) -> Iterator[Finding]:
     bound = max(_EXACT if site.noise.unit > 1e-4 else 1e-4, site.fit)
     affine = _affine_by_channel(ours, theirs, axis, bound)
     yield _named(name, affine) if affine else _resampled(name, ours, theirs, axis)
+
+
+def _given_to_one_alone(site: Site) -> Finding | None:
+    """The tensor is an argument that one side's model was given, and the other's made for itself."""
+    given = [
+        {slot.tensor.id: slot.place for slot in _root(view).inputs if slot.tensor is not None} for view in site.views
+    ]
+    places = [own.get(view.tensor.id) for own, view in zip(given, site.views, strict=True)]
+    if (places[0] is None) == (places[1] is None):
+        return None
+    who, other, place = ("reference", "port", places[0]) if places[0] else ("port", "reference", places[1])
+    return Finding(
+        "preprocessing",
+        f"only the {who} was given {place}; the {other} made its own, and the two differ",
+        0.0,
+        f"Give {place} to both models or to neither.",
+    )
+
+
+def _root(view: View) -> Call:
+    calls = view.side.trace.calls
+    return next(
+        calls[index] for index in (*view.side.flow.ancestors(view.frame), view.frame) if calls[index].parent is None
+    )
 
 
 def _is_argument_of_root(view: View) -> bool:

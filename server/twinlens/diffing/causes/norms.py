@@ -7,11 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from twinlens.diffing.causes.batch_norms import batch_norm_eps
-from twinlens.diffing.causes.evidence import Finding, Site, nice, residual, short
+from twinlens.diffing.causes.elsewhere import held_elsewhere
+from twinlens.diffing.causes.evidence import Finding, Site, View, nice, residual, short
 from twinlens.diffing.causes.norm_casts import cast_order
 from twinlens.diffing.causes.norm_fit import Norm, NormFit, eps_differs, fit_norm, named_eps, norm_of, own_eps
 from twinlens.diffing.causes.norm_forms import compare_forms
 from twinlens.diffing.values import Array
+from twinlens.tracing.record import Parameter
 
 
 def find(site: Site) -> Iterator[Finding]:
@@ -102,25 +104,24 @@ def _not_loaded(site: Site, ours: Norm, theirs: Norm, left: float) -> Iterator[F
     ):
         if own is None or (other is not None and residual(other, own) <= 1e-2):
             continue
-        state = (
-            "has none"
-            if other is None
-            else f"holds {nice(initial)} throughout"
-            if (other == initial).all()
-            else "differs"
-        )
+        owned = [_parameter(view, name) for view in site.views]
         full = f"{short(site.port.call.path)}.{name}"
-        is_permuted = other is not None and residual(np.sort(other), np.sort(own)) <= 1e-2
-        yield Finding(
-            "missing-bias"
-            if state != "differs"
-            else "unknown"
-            if is_permuted or not site.is_of_partners
-            else "wrong-weights",
-            f"the reference's {name} is not the port's, which {state}: it was not loaded",
-            left,
-            f"Look for the key of {full} among the missing keys of the load.",
-        )
+        key = f"Look for the key of {full} among the missing keys of the load."
+        if other is None:
+            yield Finding("missing-bias", f"the port has no {full}, the reference has one", left, f"Give {full} to it.")
+        elif (other == initial).all():
+            yield Finding("missing-bias", f"{full} holds {nice(initial)} throughout: it was not loaded", left, key)
+        elif owned[0] and owned[1] and (elsewhere := held_elsewhere(site, owned[0], owned[1])):
+            yield elsewhere
+            return
+        else:
+            is_permuted = residual(np.sort(other), np.sort(own)) <= 1e-2
+            code = "unknown" if is_permuted else "wrong-weights"
+            yield Finding(code, f"{full} is not the reference's", left, key)
+
+
+def _parameter(view: View, name: str) -> Parameter | None:
+    return next((item for item in view.node.parameters if item.name.rpartition(".")[2] == name), None)
 
 
 def _constant_shift(reference: Array | None, port: Array | None) -> float:

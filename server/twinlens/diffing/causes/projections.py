@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from twinlens.diffing.causes.elsewhere import held_elsewhere
 from twinlens.diffing.causes.evidence import Finding, Site, View, is_floating, nice, residual, short, tokens
 from twinlens.diffing.columns import bias_of, coarser, matrix_of, output_rows, rounded_to, row_map
 from twinlens.diffing.nodes import Node, Side
@@ -62,7 +63,7 @@ def _weights(site: Site, ours: Array, theirs: Array) -> Iterator[Finding]:
     if order is not None:
         yield permuted_rows(name, order, residual(theirs, ours[order]))
         return
-    elsewhere = _from_elsewhere(site, name)
+    elsewhere = _from_elsewhere(site)
     if elsewhere is not None:
         yield elsewhere
     elif not _is_head(site.port.side, site.port.node):
@@ -180,14 +181,22 @@ def _owner_of(site: Site, weight: Array) -> Finding | None:
         other = output_rows(reference.side, reference.side.nodes[path])
         if other is None or other.shape != weight.shape or residual(weight, rounded_to(other, dtype)) > _SAME:
             continue
-        is_gated = not _feeds_attention(reference)
+        code, change = _exchanged(reference, path)
         return Finding(
-            "gate-up-swapped" if is_gated else "fused-order",
+            code,
             f"{name} is the weight of the reference's {short(path)}, not of {short(reference.call.path)}",
             residual(weight, rounded_to(other, dtype)),
-            "Exchange the two weights in the conversion.",
+            change,
         )
     return None
+
+
+def _exchanged(reference: View, owner: str) -> tuple[str, str]:
+    """The code and the change where a projection of the port has the weight of the reference's `owner`."""
+    if reference.side.nodes[owner].kind == "embedding":
+        return "wrong-weights", f"Load the weight of {short(reference.call.path)}; the reference does not tie the two."
+    code = "fused-order" if _feeds_attention(reference) else "gate-up-swapped"
+    return code, "Exchange the two weights in the conversion."
 
 
 def _feeds_attention(view: View) -> bool:
@@ -201,20 +210,10 @@ def _feeds_attention(view: View) -> bool:
     )
 
 
-def _from_elsewhere(site: Site, name: str) -> Finding | None:
+def _from_elsewhere(site: Site) -> Finding | None:
     """Another parameter of the reference whose values these are, such as the same one of another layer."""
     reference, port = matrix_of(site.reference.node), matrix_of(site.port.node)
-    if reference is None or port is None or port.fingerprint is None:
-        return None
-    for parameter in site.reference.side.trace.parameters:
-        if parameter.fingerprint is not None and parameter.fingerprint.ordered == port.fingerprint.ordered:
-            return Finding(
-                "wrong-weights",
-                f"{name} holds the values of the reference's {parameter.name}",
-                0.0,
-                f"Give {port.name} the values of the reference's {reference.name} in the conversion.",
-            )
-    return None
+    return None if reference is None or port is None else held_elsewhere(site, reference, port)
 
 
 def _other_weights(site: Site, name: str, ours: Array, theirs: Array) -> Finding:

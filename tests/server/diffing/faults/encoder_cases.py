@@ -72,6 +72,12 @@ def zero(part: str, weights: Weights, _config: EncoderConfig) -> None:
         weights[name] = torch.zeros_like(weights[name])
 
 
+def exchange_norms(weights: Weights, _config: EncoderConfig) -> None:
+    for kind in ("weight", "bias"):
+        names = [f"encoder.layer.0.{part}LayerNorm.{kind}" for part in ("attention.output.", "output.")]
+        weights[names[0]], weights[names[1]] = weights[names[1]], weights[names[0]]
+
+
 def shift_rows(weights: Weights, _config: EncoderConfig) -> None:
     name = "embeddings.position_embeddings.weight"
     weights[name] = weights[name].roll(-2, 0)
@@ -152,6 +158,12 @@ CASES = (
     case("positions not added", "residual-topology", ("embeddings",), adds_positions=False),
     case("last token for the first", "pooling", ("pooler",), pools="last"),
     case("mean for the first token", "pooling", ("pooler",), pools="mean"),
+    case(
+        "norms of a layer exchanged",
+        "call-order",
+        (f"{LAYER}attention.output", f"{LAYER}output"),
+        change=exchange_norms,
+    ),
     case("dropout left on", "train-mode", ("embeddings.dropout", "embeddings"), dropout=0.1, trains=True),
 )
 

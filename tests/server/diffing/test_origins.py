@@ -1,0 +1,99 @@
+"""Where a fault is placed that lies between modules: in who hands on what."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import nn
+from traces import write_trace
+from twinlens.diffing.diff import Diff, causes_or_unknown, diff_folders
+
+
+class Parallel(nn.Module):
+    """Two norms of one input, each before a projection of its own."""
+
+    def __init__(self, *, uses_second_norm: bool = True):
+        super().__init__()
+        self.uses_second_norm = uses_second_norm
+        self.first_norm, self.second_norm = nn.LayerNorm(8), nn.LayerNorm(8)
+        self.first, self.second = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        norm = self.second_norm if self.uses_second_norm else self.first_norm
+        return x + self.first(self.first_norm(x)) + self.second(norm(x))
+
+
+class Pooler(nn.Module):
+    def __init__(self, *, is_bounded: bool = True):
+        super().__init__()
+        self.is_bounded = is_bounded
+        self.dense, self.activation = nn.Linear(8, 8), nn.Tanh()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        pooled = self.dense(x)
+        return self.activation(pooled) if self.is_bounded else pooled
+
+
+class Typed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.types = nn.Embedding(2, 8)
+
+    def forward(self, x: torch.Tensor, types: torch.Tensor | None = None) -> torch.Tensor:
+        types = torch.zeros(x.shape[:2], dtype=torch.long) if types is None else types
+        return x + self.types(types)
+
+
+class Whole(nn.Module):
+    def __init__(self, part: nn.Module):
+        super().__init__()
+        self.part = part
+
+    def forward(self, *args: torch.Tensor) -> torch.Tensor:
+        return self.part(*args)
+
+
+def compared(reference: nn.Module, port: nn.Module, folder: Path, *port_args: torch.Tensor) -> Diff:
+    torch.manual_seed(0)
+    with torch.no_grad():
+        for parameter in reference.parameters():
+            parameter.normal_()
+    port.load_state_dict(reference.state_dict())
+    x = torch.randn(2, 5, 8)
+    ours = write_trace(folder / "reference", Whole(reference).eval(), x)
+    theirs = write_trace(folder / "port", Whole(port).eval(), x, *port_args)
+    return diff_folders(ours, theirs)
+
+
+def origins(diff: Diff) -> list[str]:
+    return [diff.port.trace.calls[found.origin.port_frame].path for found in diff.diagnoses]
+
+
+def test_a_module_that_is_called_instead_of_another_is_a_fault_of_who_calls_it(tmp_path: Path):
+    diff = compared(Parallel(), Parallel(uses_second_norm=False), tmp_path)
+    assert origins(diff) == ["Whole.part"]
+
+
+def test_a_module_that_is_not_called_is_a_fault_of_who_should_call_it(tmp_path: Path):
+    diff = compared(Pooler(), Pooler(is_bounded=False), tmp_path)
+    assert (diff.outcome, origins(diff)) == ("differ", ["Whole.part"])
+
+
+def test_an_argument_that_one_model_alone_was_given_is_named(tmp_path: Path):
+    diff = compared(Typed(), Typed(), tmp_path, torch.ones(2, 5, dtype=torch.long))
+    ((cause,),) = [causes_or_unknown(found) for found in diff.diagnoses]
+    assert cause.code == "preprocessing"
+    assert cause.message.startswith("only the port was given ")
+
+
+def test_without_values_no_cause_is_said_to_be_tried(tmp_path: Path):
+    torch.manual_seed(0)
+    reference, port = Pooler(), Pooler(is_bounded=False)
+    port.load_state_dict(reference.state_dict())
+    x = torch.randn(2, 5, 8)
+    ours = write_trace(tmp_path / "reference", Whole(reference), x, stats_only=True)
+    theirs = write_trace(tmp_path / "port", Whole(port), x, stats_only=True)
+    (found,) = diff_folders(ours, theirs).diagnoses
+    (cause,) = causes_or_unknown(found)
+    assert "these were not recorded" in cause.message
