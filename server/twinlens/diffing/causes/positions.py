@@ -30,8 +30,7 @@ def find(site: Site) -> Iterator[Finding]:
         return
     if all(_is_whole(view) for view in site.views):
         ours, theirs = (np.asarray(view.target()) for view in site.views)
-        shifted = list(_shifted_rows(site, ours, theirs, "position"))
-        yield from shifted or _other_rows(site, ours, theirs)
+        yield from _shifted_rows(site, ours, theirs, "position")
         return
     lookups = [_lookup(view, site.fit) for view in site.views]
     if lookups[0] is None or lookups[1] is None:
@@ -145,25 +144,6 @@ def _shifted_rows(site: Site, ours: Array, theirs: Array, what: str) -> Iterator
             0.0,
             "Count positions from the start of the row.",
         )
-
-
-def _other_rows(site: Site, ours: Array, theirs: Array) -> Iterator[Finding]:
-    """Whole numbers that a lookup is given, and that follow no rule that is known here."""
-    node = site.port.side.nodes[site.seen_by.pair.port[0]]
-    if node.kind != "embedding" or site.point.side != "inputs" or ours.size != theirs.size:
-        return
-    first, second = (values.reshape(-1) for values in (ours, theirs))
-    differing = np.flatnonzero(first != second)
-    if not differing.size:
-        return
-    shown = [", ".join(map(str, values[differing][:4])) for values in (first, second)]
-    yield Finding(
-        "position-offset",
-        f"{short(node.path)} is asked for other rows at {differing.size} of {first.size} places: the reference takes "
-        f"{shown[0]} …, the port {shown[1]} …",
-        float(differing.size / first.size),
-        f"Count as the reference does in {site.port.node.class_name}.",
-    )
 
 
 def _ignores_padding(mask: Array, aware: Array, plain: Array, gap: Array) -> bool:
