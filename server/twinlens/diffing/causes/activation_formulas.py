@@ -26,6 +26,7 @@ ACTIVATIONS: Mapping[str, Callable[[Array], Array]] = {
     "SiLU": lambda x: x * expit(x),
     "ReLU": lambda x: np.maximum(x, 0),
     "squared ReLU": lambda x: np.maximum(x, 0) ** 2,
+    "the square": np.square,
     "ReLU6": lambda x: np.clip(x, 0, 6),
     "leaky ReLU": lambda x: np.where(x > 0, x, 0.01 * x),
     "ELU": lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))),

@@ -13,6 +13,7 @@ from twinlens.diffing.causes.context_fit import context_otherwise
 from twinlens.diffing.causes.evidence import Finding, Site, nice, residual, scale_of
 from twinlens.diffing.causes.masks import compare_blocked, find_mask
 from twinlens.diffing.causes.query_rows import bound_of
+from twinlens.diffing.causes.score_bias import bias_otherwise
 from twinlens.diffing.causes.score_causes import made_otherwise, scale_finding
 from twinlens.diffing.causes.score_fit import fit_scores
 from twinlens.diffing.causes.softmax_axis import find_axis
@@ -117,6 +118,10 @@ def _scores_differ(site: Site, ours: Attention, theirs: Attention) -> Iterator[F
                 left,
                 f"Divide the scale by {nice(factor)} in {site.port.node.class_name}.",
             )
+        return
+    biased = list(bias_otherwise(site, ours, theirs, bound_of(site)))
+    yield from biased
+    if biased:
         return
     yield from _capped(site, first, second)
     yield from _heads_exchanged(site, ours, theirs, both)

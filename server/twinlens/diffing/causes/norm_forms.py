@@ -26,6 +26,9 @@ DIVISORS: Mapping[str, Callable[[Array, float], Array]] = {
     "the root of the sum of squares over the width less 1": lambda x, eps: np.sqrt(
         _mean_square(x) * x.shape[1] / (x.shape[1] - 1) + eps
     ),
+    "the root of the sum of squares over the width less 1, eps added after the root": lambda x, eps: (
+        np.sqrt(_mean_square(x) * x.shape[1] / (x.shape[1] - 1)) + eps
+    ),
     "the mean of squares, without a root": lambda x, eps: _mean_square(x) + eps,
     "the mean of absolute values": lambda x, eps: np.mean(np.abs(x), 1, keepdims=True) + eps,
     "the largest absolute value": lambda x, eps: np.max(np.abs(x), 1, keepdims=True) + eps,

@@ -24,6 +24,7 @@ def made_otherwise(site: Site, ours: ScoreFit, theirs: ScoreFit) -> Iterator[Fin
         *_norms(site, ours, theirs, left),
         *_unrotated(site, ours, theirs, left),
         *_turned_otherwise(site, ours, theirs, left),
+        *_angles_laid_out_otherwise(site, ours, theirs, left),
         *_from_another_module(site, ours, theirs, left),
     ]
     yield from first[:1]
@@ -120,6 +121,24 @@ def _turned_otherwise(site: Site, ours: ScoreFit, theirs: ScoreFit, left: float)
         "sin are exchanged (scores do not tell these two apart)",
         left,
         f"Rotate as the reference does in {name}: x cos + (-x2, x1) sin.",
+    )
+
+
+def _angles_laid_out_otherwise(site: Site, ours: ScoreFit, theirs: ScoreFit, left: float) -> Iterator[Finding]:
+    """One side pairs dimensions one way, and repeats the angles the other way."""
+    mixed = " by " in ours.layout, " by " in theirs.layout
+    if mixed[0] == mixed[1]:
+        return
+    who, layout = ("port", theirs.layout) if mixed[1] else ("reference", ours.layout)
+    is_pairs = layout == "pairs by halves"
+    said = "neighbouring dimensions" if is_pairs else "the two halves of a head"
+    laid = "twice, one after the other (cat)" if is_pairs else "each twice in a row (repeat_interleave)"
+    yield Finding(
+        "rope-layout",
+        f"the {who} rotates {said}, but its table holds the angles {laid}: the two do not go together",
+        left,
+        f"Lay the angles out as {site.port.node.class_name} pairs dimensions: cat for halves, repeat_interleave for "
+        "pairs.",
     )
 
 

@@ -17,11 +17,15 @@ from twinlens.diffing.causes.head_sources import Source, normed_by_hand, sources
 from twinlens.diffing.causes.rotary_tables import Table, tables_of, usual_tables
 from twinlens.diffing.values import Array
 
-Layout = Literal["none", "halves", "pairs"]
+Layout = Literal["none", "halves", "pairs", "halves by pairs", "pairs by halves"]
+"""How dimensions are paired; the last two pair them one way and lay out the table's angles the other way."""
 Heads = Literal["repeated", "tiled"]
 Turn = Literal["both", "query alone", "key alone", "backwards"]
 """What the table turns: both queries and keys, one of them, or both the other way round."""
 
+_PLAIN: tuple[Layout, ...] = ("halves", "pairs")
+_MIXED: tuple[Layout, ...] = ("halves by pairs", "pairs by halves")
+_TURNS: tuple[Turn, ...] = ("both", "query alone", "key alone", "backwards")
 _MOST_HEADS = 8
 _MOST_QUERIES = 24
 _MOST_KEYS = 160
@@ -70,7 +74,7 @@ def fit_scores(view: View, attention: Attention, fit: float) -> ScoreFit | None:
     best = _best(view, sample, sources, tables, fit)
     if best is None:
         tables += usual_tables(view, {source.heads.shape[2] for source in sources}, length)
-        best = _best(view, sample, sources, tables, fit, ("both", "query alone", "key alone", "backwards"))
+        best = _best(view, sample, sources, tables, fit, _TURNS, (*_PLAIN, *_MIXED))
     if best is None:
         best = _best(view, sample, list(normed_by_hand(view, sources)), tables, fit)
     return best
@@ -102,6 +106,7 @@ def _best(
     tables: list[Table | None],
     fit: float,
     turns: tuple[Turn, ...] = ("both",),
+    layouts: tuple[Layout, ...] = _PLAIN,
 ) -> ScoreFit | None:
     queries = [
         item
@@ -116,11 +121,11 @@ def _best(
         for key in keys:
             if key.heads.shape[2] != query.heads.shape[2] or (query.tensor, query.part) == (key.tensor, key.part):
                 continue
-            for hint in _tried(small, query, key, tables, caps, turns):
+            for hint in _tried(small, query, key, tables, caps, turns, layouts):
                 if hint.residual > 2 * fit:
                     continue
                 tables_left = [hint.table]
-                for found in _tried(sample, query, key, tables_left, [hint.cap], (hint.turn,)):
+                for found in _tried(sample, query, key, tables_left, [hint.cap], (hint.turn,), (hint.layout,)):
                     is_same_way = (found.layout, found.heads) == (hint.layout, hint.heads)
                     if is_same_way and (best is None or found.residual < 0.7 * best.residual):
                         best = found
@@ -147,6 +152,7 @@ def _tried(
     tables: list[Table | None],
     caps: list[float],
     turns: tuple[Turn, ...],
+    layouts: tuple[Layout, ...],
 ) -> Iterator[ScoreFit]:
     q = query.heads[:, sample.heads]
     groups = sample.head_count // key.heads.shape[1]
@@ -154,9 +160,8 @@ def _tried(
     if groups > 1 and key.heads.shape[1] > 1:
         ways.append(("tiled", sample.heads % key.heads.shape[1]))
     for table in tables:
-        layouts: tuple[Layout, ...] = ("none",) if table is None else ("halves", "pairs")
         ways_to_turn: tuple[Turn, ...] = ("both",) if table is None else turns
-        for layout, turn in product(layouts, ways_to_turn):
+        for layout, turn in product(("none",) if table is None else layouts, ways_to_turn):
             used = table.reversed() if table is not None and turn == "backwards" else table
             turned = q if turn == "key alone" else rotated(q, layout, used, sample.batch)
             keys = key.heads if turn == "query alone" else rotated(key.heads, layout, used, sample.batch)
@@ -194,13 +199,16 @@ def rotated(heads: Array, layout: Layout, table: Table | None, batch: int) -> Ar
     if 2 * pairs > heads.shape[-1] or len(cosine) < len(heads):
         return None
     c, s = cosine[: len(heads), None], sine[: len(heads), None]
+    columns = np.arange(2 * pairs)
+    is_halves = layout.startswith("halves")
+    first = columns[:pairs] if is_halves else columns[::2]
+    second = columns[pairs:] if is_halves else columns[1::2]
+    # By column of a head: the pair whose angle it is turned by.
+    angle = columns % pairs if layout in ("halves", "pairs by halves") else columns // 2
     turned = np.array(heads)
-    if layout == "halves":
-        a, b = heads[..., :pairs], heads[..., pairs : 2 * pairs]
-        turned[..., :pairs], turned[..., pairs : 2 * pairs] = a * c - b * s, b * c + a * s
-    else:
-        a, b = heads[..., : 2 * pairs : 2], heads[..., 1 : 2 * pairs : 2]
-        turned[..., : 2 * pairs : 2], turned[..., 1 : 2 * pairs : 2] = a * c - b * s, b * c + a * s
+    a, b = heads[..., first], heads[..., second]
+    turned[..., first] = a * c[..., angle[first]] - b * s[..., angle[first]]
+    turned[..., second] = b * c[..., angle[second]] + a * s[..., angle[second]]
     return turned
 
 

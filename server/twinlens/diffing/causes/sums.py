@@ -123,7 +123,7 @@ def _roles(site: Site, view: View, found: _Sum) -> dict[Identity, float] | None:
         role = _role(site, view, term.seen)
         if role is None:
             return None
-        roles[role] = term.factor
+        roles[role._replace(part=f"{role.part} {term.identity.part}")] = term.factor
     return roles
 
 
