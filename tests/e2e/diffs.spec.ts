@@ -72,8 +72,8 @@ async function compare(editor: Editor): Promise<void> {
   // The command is there once the server runs, and so are the lenses.
   await expect(editor.codeLens("Trace forward").first()).toBeVisible({ timeout: 60_000 });
   await editor.runCommand("Twinlens: Compare Traces");
-  await editor.pick("LumenForCausalLM");
-  await editor.pick("PortForCausalLM");
+  await editor.pick("reference");
+  await editor.pick("port");
   await expect(editor.webview.getByRole("heading", { level: 1 })).toContainText("The traces differ", {
     timeout: 90_000,
   });
