@@ -8,7 +8,7 @@ from twinlens.similarity.answers import Match
 from twinlens.source.definitions import Definition
 
 DEFAULT_THRESHOLD = 0.96
-"""On a scale where 1 means identical. Of one class in four of 4.53.0's modular models it flags half, and 96 % of those
+"""On a scale up to 1. Of one class in four of 4.53.0's modular models it flags half, and 96 % of those
 have a true parent (`benchmarks/similarity.py --precision 4.53.0 --every 4`)."""
 
 _IGNORED = re.compile(r"#\s*twinlens:\s*ignore(\[[^\]]*\bsimilar-class\b[^\]]*\])?\s*$")
