@@ -14,13 +14,14 @@ from twinlens.diffing.align import Alignment, align
 from twinlens.diffing.causes.evidence import Finding
 from twinlens.diffing.compare import Tolerance
 from twinlens.diffing.diagnose import Diagnoser, Diagnosis
+from twinlens.diffing.limits import limits_of
 from twinlens.diffing.load import LoadedTrace, load_trace
 from twinlens.diffing.mapfile import EMPTY, MapFile
 from twinlens.diffing.mapnotes import entries_in_vain
 from twinlens.diffing.nodes import Node, Side
 from twinlens.diffing.noise import noise_of
 from twinlens.diffing.points import Comparison, PairedCall
-from twinlens.diffing.verdict import Judge, Verdict, effective, limits_of
+from twinlens.diffing.verdict import Judge, Verdict, effective
 
 Outcome = Literal["agree", "differ", "inputs differ", "not comparable"]
 Progress = Callable[[str], None]
