@@ -57,6 +57,11 @@ def _given_to_one_alone(site: Site) -> Finding | None:
     if (places[0] is None) == (places[1] is None):
         return None
     who, other, place = ("reference", "port", places[0]) if places[0] else ("port", "reference", places[1])
+    partners = {theirs.tensor: ours.tensor for theirs, ours in site.partners.items()}
+    paired = {partners.get(identity) for identity in given[1]} & given[0].keys()
+    own = site.reference.tensor.id if places[0] else partners.get(site.port.tensor.id)
+    if own in paired or place in given[1 if places[0] else 0].values():
+        return None
     return Finding(
         "preprocessing",
         f"only the {who} was given {place}; the {other} made its own, and the two differ",
