@@ -74,8 +74,12 @@ test("a misspelt recorder is marked as it is typed, explained, and mended by its
   await editor.screenshot("checks-page");
 
   await editor.page.locator(".editor-group-container").first().locator(".tab").first().click();
-  await editor.clickWord("PortLayr");
-  await editor.page.keyboard.press("ControlOrMeta+.");
+  // The page takes the focus once more when all of it has loaded, and the keys with it: then they are pressed again.
+  await expect(async () => {
+    await editor.clickWord("PortLayr");
+    await editor.page.keyboard.press("ControlOrMeta+.");
+    await expect(menu).toContainText("Change it to PortLayer", { timeout: 3_000 });
+  }).toPass({ timeout: 30_000 });
   await menu.getByText("Change it to PortLayer").click();
   await expect(editor.page.locator(".markers-panel-container")).toContainText("No problems");
   await expect(await editor.line('"hidden_states": PortLayer,')).toBeVisible();
