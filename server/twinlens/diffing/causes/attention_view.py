@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from twinlens.diffing.causes.evidence import View, is_floating
+from twinlens.diffing.causes.evidence import View, evenly_spaced, is_floating
 from twinlens.diffing.nodes import Side
 from twinlens.diffing.values import Array
 from twinlens.tracing.record import Call, Tensor
@@ -109,8 +109,8 @@ def attention_of(side: Side, call_index: int, heads: int | None = None) -> Atten
         shape = (shape[1] // heads, heads, *shape[2:])
     batches = min(shape[0], max(1, _MOST_SCORES // max(1, math.prod(shape[1:]))))
     room = _MOST_SCORES // max(1, batches * shape[1] * shape[3])
-    queries = np.unique(np.linspace(0, shape[2] - 1, min(shape[2], max(room, 16))).astype(np.int64))
-    chosen = _spread(shape[0], batches)
+    queries = evenly_spaced(shape[2], max(room, 16))
+    chosen = evenly_spaced(shape[0], batches)
     if call.class_name == "softmax":
         return _of_softmax(side, call, shape, chosen, queries)
     return _of_sdpa(side, call, shape, chosen, queries)
@@ -118,10 +118,6 @@ def attention_of(side: Side, call_index: int, heads: int | None = None) -> Atten
 
 def _first_tensor(call: Call) -> Tensor:
     return next(slot.tensor for slot in call.inputs if slot.tensor is not None)
-
-
-def _spread(count: int, wanted: int) -> Array:
-    return np.unique(np.linspace(0, count - 1, min(count, wanted)).astype(np.int64))
 
 
 def _of_softmax(side: Side, call: Call, shape: tuple[int, ...], batches: Array, queries: Array) -> Attention | None:

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from twinlens.diffing.causes.attention_view import Attention
-from twinlens.diffing.causes.evidence import Finding, Site, View, is_floating, residual
+from twinlens.diffing.causes.evidence import Finding, Site, View, evenly_spaced, is_floating, residual
 from twinlens.diffing.causes.head_sources import flat_of, flats_of, made_by_partners
 from twinlens.diffing.causes.rotary_tables import Table, tables_of
 from twinlens.diffing.causes.score_fit import Heads, Layout, rotated
@@ -131,7 +131,7 @@ def _sample(view: View, attention: Attention) -> _Sample | None:
         "heads behind sizes": flat.reshape(length, size, count).transpose(2, 0, 1),
         "sizes before tokens": flat.reshape(count, size, length).transpose(0, 2, 1),
     }
-    heads, rows = _spread(count, _MOST_HEADS), _spread(len(attention.queries), _MOST_QUERIES)
+    heads, rows = evenly_spaced(count, _MOST_HEADS), evenly_spaced(len(attention.queries), _MOST_QUERIES)
     queries = attention.queries[rows]
     chosen = {join: values[heads][:, queries] for join, values in contexts.items()}
     return _Sample(attention.probabilities[0][heads][:, rows], heads, queries, chosen, count, size)
@@ -153,10 +153,6 @@ def _context(view: View, attention: Attention) -> Tensor | None:
         if math.prod(tensor.shape) % heads == 0:
             found.append((birth.time, tensor))
     return min(found, key=lambda item: item[0])[1] if found else None
-
-
-def _spread(count: int, wanted: int) -> Array:
-    return np.unique(np.linspace(0, count - 1, min(count, wanted)).astype(np.int64))
 
 
 def _value_heads(flat: Array, heads: int, size: int) -> Iterator[tuple[str, Array]]:

@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 
-from twinlens.diffing.causes.evidence import Finding, Site, View, is_floating, residual
+from twinlens.diffing.causes.evidence import Finding, Site, View, evenly_spaced, is_floating, residual
 from twinlens.diffing.padding import padding_of
 from twinlens.diffing.shapes import conformed
 from twinlens.diffing.values import Array
@@ -144,7 +144,7 @@ def _padding(view: View, kernel: Array, image: Array, fit: float) -> tuple[int, 
         return None
     bias = _bias(view)
     strides = [max(1, round(size / out)) for size, out in zip(spatial, out_sizes, strict=True)]
-    channels = np.unique(np.linspace(0, kernel.shape[0] - 1, min(_CHANNELS, kernel.shape[0])).astype(int))
+    channels = evenly_spaced(kernel.shape[0], _CHANNELS)
     wanted = output[:1, channels]
     for front in product(*(range(size) for size in sizes)):
         made = _convolved(image[:1], kernel, channels, front, strides, out_sizes, output.shape[1])

@@ -212,7 +212,7 @@ def tokens(array: Array) -> Array:
     """Rows of the last dimension, (tokens, width), float64; at most `ROWS`, spread evenly."""
     rows = array.reshape(-1, array.shape[-1])
     if len(rows) > ROWS:
-        rows = rows[np.linspace(0, len(rows) - 1, ROWS).astype(np.int64)]
+        rows = rows[evenly_spaced(len(rows), ROWS)]
     return np.asarray(rows, np.float64)
 
 
@@ -230,6 +230,11 @@ def sampled(values: Array) -> Array:
     """At most `SAMPLED` elements, spread evenly, float64."""
     flat = values.reshape(-1)
     return np.asarray(flat[:: max(1, flat.size // SAMPLED)], np.float64)
+
+
+def evenly_spaced(count: int, wanted: int) -> Array:
+    """At most `wanted` of the places 0 … `count` - 1, int64, the first and the last among them."""
+    return np.unique(np.linspace(0, count - 1, min(count, wanted)).astype(np.int64))
 
 
 def residual(prediction: Array, target: Array) -> float:

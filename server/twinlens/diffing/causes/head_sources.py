@@ -139,7 +139,7 @@ def normed_by_hand(view: View, sources: list[Source]) -> Iterator[Source]:
         if len(item.tensor.shape) == 1 and view.side.values.has(item.tensor)
     ]
     for source in [item for item in sources if item.stage == "projected"]:
-        length, count, size = source.heads.shape
+        _length, count, size = source.heads.shape
         for weight in [item for item in weights if len(item) in (size, count * size)]:
             for offset in (0.0, 1.0):
                 gain = (offset + weight).reshape(-1, size)
@@ -147,4 +147,3 @@ def normed_by_hand(view: View, sources: list[Source]) -> Iterator[Source]:
                 yield replace(source, heads=source.heads / root * gain, stage="normed per head")
                 root = np.sqrt(np.mean(source.heads**2, (1, 2), keepdims=True) + 1e-6)
                 yield replace(source, heads=source.heads / root * gain, stage="normed over all heads")
-        del length

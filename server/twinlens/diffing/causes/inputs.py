@@ -71,10 +71,8 @@ def _given_to_one_alone(site: Site) -> Finding | None:
 
 
 def _root(view: View) -> Call:
-    calls = view.side.trace.calls
-    return next(
-        calls[index] for index in (*view.side.flow.ancestors(view.frame), view.frame) if calls[index].parent is None
-    )
+    *_inner, root = (view.frame, *view.side.flow.ancestors(view.frame))
+    return view.side.trace.calls[root]
 
 
 def _is_argument_of_root(view: View) -> bool:

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from twinlens.diffing.causes.activation_formulas import ACTIVATIONS
-from twinlens.diffing.causes.evidence import Finding, Site, View, is_floating, nice, residual
+from twinlens.diffing.causes.evidence import Finding, Site, View, evenly_spaced, is_floating, nice, residual
 from twinlens.diffing.causes.formulas import expit, softmax
 from twinlens.diffing.nodes import Side
 from twinlens.diffing.values import Array
@@ -212,7 +212,7 @@ def _mixture(view: View, site: Site) -> _Mixture | None:
 
 def _tokens(values: Array) -> tuple[Array, Array]:
     flat = values.reshape(-1, values.shape[-1])
-    rows = np.unique(np.linspace(0, len(flat) - 1, min(len(flat), _MOST_TOKENS)).astype(np.int64))
+    rows = evenly_spaced(len(flat), _MOST_TOKENS)
     return flat[rows], rows
 
 

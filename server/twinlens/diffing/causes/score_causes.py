@@ -180,7 +180,8 @@ def _norms(site: Site, ours: ScoreFit, theirs: ScoreFit, left: float) -> Iterato
                 f"Norm q and k {said[0]} in {name}.",
             )
     elif stages == ("normed", "normed"):
-        ahead = [_rotates_first(view, fit) for view, fit in zip(site.views, (ours, theirs), strict=True)]
+        # Where the scores follow from the norms' outputs without a rotation, it came before them.
+        ahead = [fit.layout == "none" for fit in (ours, theirs)]
         if ahead[0] != ahead[1]:
             said = ["before" if not first else "after" for first in ahead]
             yield Finding(
@@ -197,12 +198,6 @@ def _norms(site: Site, ours: ScoreFit, theirs: ScoreFit, left: float) -> Iterato
                 left,
                 f"Norm {widths[0]} columns at a time in {name}.",
             )
-
-
-def _rotates_first(view: View, fit: ScoreFit) -> bool:
-    """Whether the scores follow from the norms' outputs without a rotation: it came before them."""
-    del view
-    return fit.layout == "none"
 
 
 def _norm_width(view: View, fit: ScoreFit) -> int:

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from twinlens.diffing.causes.attention_view import BLOCKED, Attention
-from twinlens.diffing.causes.evidence import View, residual
+from twinlens.diffing.causes.evidence import View, evenly_spaced, residual
 from twinlens.diffing.causes.head_sources import Source, normed_by_hand, sources_of
 from twinlens.diffing.causes.rotary_tables import Table, tables_of, usual_tables
 from twinlens.diffing.values import Array
@@ -84,19 +84,15 @@ def _sample(attention: Attention) -> _Sample | None:
     batch_count, head_count, _queries, key_count = attention.scores.shape
     open_share = [(attention.scores[batch] > BLOCKED).mean() for batch in range(batch_count)]
     batch = int(np.argmax(open_share))
-    heads = _spread(head_count, _MOST_HEADS)
-    rows = _spread(len(attention.queries), _MOST_QUERIES)
-    keys = _spread(key_count, _MOST_KEYS)
+    heads = evenly_spaced(head_count, _MOST_HEADS)
+    rows = evenly_spaced(len(attention.queries), _MOST_QUERIES)
+    keys = evenly_spaced(key_count, _MOST_KEYS)
     scores = attention.scores[batch][heads][:, rows][:, :, keys]
     is_open = scores > BLOCKED
     if is_open.sum() < 4 or not np.isfinite(scores[is_open]).all():
         return None
     queries = attention.queries[rows] + key_count - attention.query_count
     return _Sample(batch, heads, queries, keys, scores, is_open, head_count)
-
-
-def _spread(count: int, wanted: int) -> Array:
-    return np.unique(np.linspace(0, count - 1, min(count, wanted)).astype(np.int64))
 
 
 def _best(
@@ -133,7 +129,7 @@ def _best(
 
 
 def _smaller(sample: _Sample) -> _Sample:
-    heads, rows, keys = (_spread(count, most) for count, most in zip(sample.scores.shape, _SMALL, strict=True))
+    heads, rows, keys = (evenly_spaced(count, most) for count, most in zip(sample.scores.shape, _SMALL, strict=True))
     rows = rows if sample.open[heads][:, rows][:, :, keys].sum() >= 8 else np.arange(sample.scores.shape[1])
     return replace(
         sample,

@@ -148,8 +148,9 @@ def _differing_sums(site: Site, ours: _Sum, theirs: _Sum) -> Iterator[Finding]:
         factors = [(first[key], second[key]) for key in first]
         if all(abs(a - b) <= _SAME_FACTOR * max(abs(a), abs(b)) for a, b in factors):
             return
-        yield _scaled(site, ours, theirs, left)
-        return
+        if len(ours.terms) == 1 and _is_embedding(site.reference, ours.terms[0]):
+            yield _scaled_embedding(site, ours.terms[0].factor, theirs.terms[0].factor, left)
+            return
     yield Finding(
         "residual-topology",
         f"the reference computes {ours}, the port {theirs}",
@@ -169,25 +170,15 @@ def _also_fits(view: View, site: Site, others: _Sum, own: _Sum) -> bool:
     return residual(np.asarray(prediction), sampled(target)) <= max(_TOLD_APART * own.residual, 1e-6)
 
 
-def _scaled(site: Site, ours: _Sum, theirs: _Sum, left: float) -> Finding:
-    if len(ours.terms) == 1 and _is_embedding(site.reference, ours.terms[0]):
-        first, second = ours.terms[0].factor, theirs.terms[0].factor
-        width = site.reference.tensor.shape[-1]
-        root = f" (the root of the width {width})"
-        said = [
-            f"{nice(value)}{root if abs(value - math.sqrt(width)) < 0.01 * value else ''}" for value in (first, second)
-        ]
-        return Finding(
-            "embedding-scale",
-            f"the reference multiplies the embedding by {said[0]}, the port by {said[1]}",
-            left,
-            f"Multiply by {nice(first)} in {site.port.node.class_name}.",
-        )
+def _scaled_embedding(site: Site, ours: float, theirs: float, left: float) -> Finding:
+    width = site.reference.tensor.shape[-1]
+    root = f" (the root of the width {width})"
+    said = [f"{nice(value)}{root if abs(value - math.sqrt(width)) < 0.01 * value else ''}" for value in (ours, theirs)]
     return Finding(
-        "residual-topology",
-        f"the reference computes {ours}, the port {theirs}",
+        "embedding-scale",
+        f"the reference multiplies the embedding by {said[0]}, the port by {said[1]}",
         left,
-        f"In {site.port.node.class_name}, compute {ours}.",
+        f"Multiply by {nice(ours)} in {site.port.node.class_name}.",
     )
 
 
