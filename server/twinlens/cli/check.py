@@ -17,6 +17,7 @@ from urllib.parse import quote
 import typer
 
 from twinlens.cli.errors import UserError
+from twinlens.cli.library import library_near
 
 if TYPE_CHECKING:
     from twinlens.checks.finding import Finding
@@ -131,17 +132,7 @@ def _run(files: Sequence[Path], paths: Sequence[Path], library: Path | None) -> 
 
 
 def _models(near: Sequence[Path], folder: Path | None) -> tuple[Path, ...]:
-    from importlib.util import find_spec
-
-    from twinlens.source.library import find_library
-
-    if folder is not None and not folder.is_dir():
-        raise UserError(f"{folder} is no folder; name a folder of models with --library")
-    if folder is not None and next(folder.rglob("modeling_*.py"), None) is None:
-        raise UserError(f"{folder} holds no modeling_*.py file; name a folder of models with --library")
-    installed = find_spec("transformers")
-    package = Path(installed.origin).parent if installed and installed.origin else None
-    found = find_library([*near, Path.cwd()], package, [folder] if folder else [])
+    found = library_near(near, [folder] if folder else [])
     return found.roots if found else ()
 
 

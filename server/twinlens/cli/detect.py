@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from twinlens.cli.errors import UserError
+from twinlens.cli.library import library_near
+from twinlens.cli.output import write
 from twinlens.cli.progress import build_progress
 
 if TYPE_CHECKING:
@@ -97,7 +99,7 @@ def detect(
     for path in files:
         sys.stdout.write(_summary(_short_name(path, files), results))
     if json_file is not None:
-        _write(Path(json_file), _as_json(results))
+        write(Path(json_file), _as_json(results))
 
 
 def _modeling_files(paths: Sequence[Path]) -> list[Path]:
@@ -152,18 +154,7 @@ def _query(path: Path, library: Library) -> QueryFile:
 
 
 def _library(near: Sequence[Path], folders: Sequence[Path]) -> Library:
-    from importlib.util import find_spec
-
-    from twinlens.source.library import find_library
-
-    for folder in folders:
-        if not folder.is_dir():
-            raise UserError(f"{folder} is no folder; name a folder of models with --library")
-        if next(folder.rglob("modeling_*.py"), None) is None:
-            raise UserError(f"{folder} holds no modeling_*.py file; name a folder of models with --library")
-    installed = find_spec("transformers")
-    package = Path(installed.origin).parent if installed and installed.origin else None
-    found = find_library([*near, Path.cwd()], package, folders)
+    found = library_near(near, folders)
     if found is None:
         raise UserError(
             "no library to search: install transformers, run in a checkout of it, or name it with --library"
@@ -311,13 +302,3 @@ def _answer_as_json(answer: Answer) -> dict[str, Any]:
             for ranked in answer.ranked
         ],
     }
-
-
-def _write(path: Path, text: str) -> None:
-    beside = path.with_name(path.name + ".part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        beside.write_text(text, encoding="utf-8")
-        beside.replace(path)
-    except OSError as error:
-        raise UserError(f"{path} cannot be written: {error.strerror}") from error

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from twinlens.cli.errors import UserError
+from twinlens.cli.output import write
 
 if TYPE_CHECKING:
     from twinlens.diffing.diff import Diff, Options
@@ -75,13 +76,13 @@ def diff(
     finally:
         _clear_line()
     if html is not None:
-        _write(html, page)
+        write(html, page)
     if json_file == "-":
         sys.stdout.write(report)
     else:
         sys.stdout.write(as_text(found))
         if json_file is not None:
-            _write(Path(json_file), report)
+            write(Path(json_file), report)
     if found.outcome == "not comparable":
         raise UserError(f"{reference} and {port} cannot be compared: {found.reason}")
     raise SystemExit(_AGREE if found.outcome == "agree" else _DIFFER)
@@ -124,13 +125,3 @@ def _clear_line() -> None:
     if sys.stderr.isatty():
         sys.stderr.write("\r\x1b[K")
         sys.stderr.flush()
-
-
-def _write(path: Path, text: str) -> None:
-    beside = path.with_name(path.name + ".part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        beside.write_text(text, encoding="utf-8")
-        beside.replace(path)
-    except OSError as error:
-        raise UserError(f"{path} cannot be written: {error.strerror}") from error

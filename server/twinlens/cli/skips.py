@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from twinlens.cli.errors import UserError
+from twinlens.cli.output import write
 
 if TYPE_CHECKING:
     from twinlens.skips.report import TestAnswer
@@ -94,7 +95,7 @@ def _scan(root: Path, test: str | None, output_dir: Path, html: Path | None) -> 
     if html is not None:
         from twinlens.skips.page import page
 
-        _write(html, page(scan))
+        write(html, page(scan))
         sys.stdout.write(f"📊 Page saved to {html.resolve()}\n")
     for notice in scan.notices:
         sys.stderr.write(f"{notice}\n")
@@ -218,14 +219,5 @@ def _one_entry(entry: Mapping[str, Any]) -> str:
 
 
 def _save(path: Path, text: str) -> None:
-    _write(path.expanduser(), text)
+    write(path.expanduser(), text)
     sys.stdout.write(f"\n📄 JSON saved to {path.expanduser().resolve()}\n")
-
-
-def _write(path: Path, text: str) -> None:
-    from twinlens.skips.storage import write_beside
-
-    try:
-        write_beside(path, text)
-    except OSError as error:
-        raise UserError(f"{path} cannot be written: {error.strerror}") from error
