@@ -44,6 +44,8 @@ class Parsed(Generic[T]):
 
     document: Document
     value: T
+    is_whole: bool = True
+    """False where it is of the statements that parse alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,6 @@ class Documents:
         self._parsed: dict[tuple[str, Callable], Parsed] = {}
         self._kept: list[Callable[[Document], Any]] = []
         self._content_with_parts: set[Callable] = set()
-        self._were_whole: set[tuple[str, Callable]] = set()
 
     def get(self, uri: str) -> Document:
         """The document as it is now: as typed where it is open, else from disk.
@@ -119,7 +120,8 @@ class Documents:
         key = (document.uri, function)
         run = self._runs.get(key)
         if run is None or run.document.text != document.text:
-            takes_parts = function in self._content_with_parts and key not in self._were_whole
+            last = self._parsed.get(key)
+            takes_parts = function in self._content_with_parts and (last is None or not last.is_whole)
             run = _Run(document, asyncio.create_task(asyncio.to_thread(_alone, function, argument, takes_parts)))
             self._runs[key] = run
         try:
@@ -127,9 +129,7 @@ class Documents:
             value, is_whole = await asyncio.shield(run.task)
         except SyntaxError:
             return self._parsed.get(key)
-        if is_whole:
-            self._were_whole.add(key)
-        parsed = Parsed(document, value)
+        parsed = Parsed(document, value, is_whole)
         if self._runs.get(key) is run:
             self._parsed[key] = parsed
         return parsed
@@ -139,7 +139,6 @@ class Documents:
         for kept in (self._runs, self._parsed):
             for key in [key for key in kept if key[0] == uri]:
                 del kept[key]
-        self._were_whole = {key for key in self._were_whole if key[0] != uri}
 
 
 def _alone(function: Callable[[Any], Any], argument: Document | str, takes_parts: bool) -> tuple[Any, bool]:
