@@ -132,9 +132,11 @@ def changed_files(library: Library, known: Mapping[str, str], paths: Iterable[Pa
 
 
 def _below(library: Library, known: Mapping[str, str], folder: Path) -> Iterator[Path]:
-    yield from folder.rglob("*.py")
     for root in library.roots:
-        yield from (path for relative in known if (path := root / relative).is_relative_to(folder))
+        # Of a folder outside of the library, as `node_modules` may be, nothing is walked.
+        if root.is_relative_to(folder) or folder.is_relative_to(root):
+            yield from max(root, folder, key=lambda path: len(path.parts)).rglob("*.py")
+            yield from (path for relative in known if (path := root / relative).is_relative_to(folder))
 
 
 def digest_of(path: Path) -> str:
