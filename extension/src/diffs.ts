@@ -8,7 +8,7 @@ import type { Details, PageState, Table, ToHost, ToPage, Traces } from "../webvi
 import { keepPage, keptPage } from "./kept-pages";
 import { showFailure } from "./messages";
 import type { Server } from "./server";
-import { traceDescription, traceLabel } from "./trace-text";
+import { traceRows } from "./trace-text";
 
 const PANEL = "twinlens.diff";
 const FORGOTTEN = "VS Code was reloaded before it had kept which two traces were compared here.";
@@ -47,25 +47,18 @@ async function chosenTraces(server: Server, reference?: string, port?: string): 
 
 async function chosenTrace(server: Server, title: string, other: string | undefined): Promise<string | undefined> {
   const { traces } = await server.ask("twinlens/traces", {});
-  const now = new Date();
-  const items = traces
-    .filter(({ folder }) => folder !== other)
-    .map((entry) => ({
-      label: traceLabel(entry),
-      description: traceDescription(entry, now),
-      folder: entry.folder as string | undefined,
-    }));
-  const browse = { label: "$(folder-opened) Choose a folder…", description: "", folder: undefined };
+  const rows = traceRows(traces.filter(({ folder }) => folder !== other));
+  const browse = { label: "$(folder-opened) Choose a folder…", description: "", entry: undefined };
   const placeHolder =
-    items.length > 0
+    rows.length > 0
       ? "Choose a trace"
       : "No trace here yet: choose a folder, or trace a model by the lens above its class";
-  const picked = await vscode.window.showQuickPick([...items, browse], {
+  const picked = await vscode.window.showQuickPick([...rows, browse], {
     title,
     placeHolder,
     matchOnDescription: true,
   });
-  if (picked === undefined || picked.folder !== undefined) return picked?.folder;
+  if (picked === undefined || picked.entry !== undefined) return picked?.entry.folder;
   const folders = await vscode.window.showOpenDialog({ canSelectFolders: true, canSelectFiles: false, title });
   return folders?.[0]?.fsPath;
 }

@@ -23,6 +23,12 @@ export function traceDescription(entry: TraceEntry, now: Date): string {
   return parts.filter((part) => part !== "").join(" · ");
 }
 
+/** Rows of a quick pick, each with its trace. */
+export function traceRows(traces: readonly TraceEntry[]) {
+  const now = new Date();
+  return traces.map((entry) => ({ label: traceLabel(entry), description: traceDescription(entry, now), entry }));
+}
+
 /** Markdown. */
 export function traceTooltip(entry: TraceEntry): string {
   const rows = [

@@ -5,7 +5,7 @@ import { showFailure } from "./messages";
 import type { TraceEntry } from "./protocol";
 import type { Server } from "./server";
 import { TraceRunner } from "./trace-run";
-import { nameComplaint, previousOf, traceDescription, traceLabel } from "./trace-text";
+import { nameComplaint, previousOf, traceLabel, traceRows } from "./trace-text";
 import { chooseTrace } from "./trace-with";
 import { TracesTree } from "./traces-view";
 
@@ -112,9 +112,7 @@ async function pickPlace(): Promise<Place | undefined> {
 }
 
 async function pickTrace(traces: readonly TraceEntry[], title: string): Promise<TraceEntry | undefined> {
-  const now = new Date();
-  const items = traces.map((entry) => ({ label: traceLabel(entry), description: traceDescription(entry, now), entry }));
-  const picked = await vscode.window.showQuickPick(items, { title, matchOnDescription: true });
+  const picked = await vscode.window.showQuickPick(traceRows(traces), { title, matchOnDescription: true });
   return picked?.entry;
 }
 
