@@ -88,11 +88,6 @@ def transpose(name: str, layer: int, weights: Weights, _config: DecoderConfig) -
     weights[key] = weights[key].T.contiguous()
 
 
-def drop(part: str, weights: Weights, _config: DecoderConfig) -> None:
-    for name in [name for name in weights if part in name]:
-        weights[name] = torch.zeros_like(weights[name])
-
-
 def fill_frequencies(value: str, port: PortForCausalLM) -> None:
     buffer = port.model.rotary_emb.inv_freq
     if value == "zeros":

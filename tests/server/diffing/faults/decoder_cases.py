@@ -12,7 +12,6 @@ from .decoder import DecoderConfig
 from .decoder_build import (
     Weights,
     build,
-    drop,
     fill_frequencies,
     leave_pairs,
     permute_twice,
@@ -24,7 +23,7 @@ from .decoder_build import (
 )
 from .decoder_parts import DecoderKnobs
 from .decoder_port import PortForCausalLM
-from .pairs import Case
+from .pairs import Case, zero
 
 BOTH = ("float32", "bfloat16")
 LAYER = "model.layers.0."
@@ -126,13 +125,13 @@ CASES = (
     case("residual taken after the norm", "residual-topology", "model.layers.0", topology="residual after norm"),
     case("second residual missing", "residual-topology", "model.layers.0", topology="no second residual"),
     case("head not tied", "head-not-tied", "lm_head", after=untie),
-    case("query bias zero", "missing-bias", f"{ATTENTION}.q_proj", change=partial(drop, "q_proj.bias")),
+    case("query bias zero", "missing-bias", f"{ATTENTION}.q_proj", change=partial(zero, "q_proj.bias")),
     case(
         "head bias dropped",
         "missing-bias",
         "lm_head",
         config=replace(PLAIN, head_bias=True),
-        change=partial(drop, "lm_head.bias"),
+        change=partial(zero, "lm_head.bias"),
     ),
     case("softmax over the queries", "softmax-axis", ATTENTION, softmax_axis=-2),
     case("softmax over the heads", "softmax-axis", ATTENTION, softmax_axis=1),

@@ -10,7 +10,7 @@ import torch
 
 from .encoder import EncoderConfig, original
 from .encoder_port import EncoderKnobs, PortEncoderModel, converted
-from .pairs import Built, Case
+from .pairs import Built, Case, zero
 
 Weights = dict[str, torch.Tensor]
 BOTH = ("float32", "bfloat16")
@@ -65,11 +65,6 @@ def exchange_keys_and_values(weights: Weights, config: EncoderConfig) -> None:
 def forget(part: str, weights: Weights, _config: EncoderConfig) -> None:
     for name in [name for name in weights if part in name]:
         del weights[name]
-
-
-def zero(part: str, weights: Weights, _config: EncoderConfig) -> None:
-    for name in [name for name in weights if part in name]:
-        weights[name] = torch.zeros_like(weights[name])
 
 
 def exchange_norms(weights: Weights, _config: EncoderConfig) -> None:

@@ -37,6 +37,12 @@ class Case:
     """Where it is another one than the original's."""
 
 
+def zero(part: str, weights: dict[str, torch.Tensor], _config: object) -> None:
+    """Fills every tensor that has `part` in its name with zeros."""
+    for name in [name for name in weights if part in name]:
+        weights[name] = torch.zeros_like(weights[name])
+
+
 def write_traces(case: Case, dtype: str, folder: Path) -> tuple[Path, Path]:
     """The folders of the original's and the port's trace."""
     built = case.build()
