@@ -97,3 +97,23 @@ def test_without_values_no_cause_is_said_to_be_tried(tmp_path: Path):
     (found,) = diff_folders(ours, theirs).diagnoses
     (cause,) = causes_or_unknown(found)
     assert "these were not recorded" in cause.message
+
+
+class Probed(nn.Module):
+    """Scales what it is given, and shows it to a module before it goes on with it."""
+
+    def __init__(self, factor: float, *, is_shown: bool):
+        super().__init__()
+        self.factor, self.is_shown = factor, is_shown
+        self.probe, self.last = nn.Identity(), nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        scaled = self.factor * x
+        if self.is_shown:
+            self.probe(scaled)
+        return self.last(scaled)
+
+
+def test_what_a_module_without_a_partner_is_given_first_is_a_fault_of_who_made_it(tmp_path: Path):
+    diff = compared(Probed(2.0, is_shown=True), Probed(3.0, is_shown=False), tmp_path)
+    assert origins(diff) == ["Whole.part"]
