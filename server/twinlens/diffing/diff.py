@@ -22,6 +22,7 @@ from twinlens.diffing.nodes import Node, Side
 from twinlens.diffing.noise import noise_of
 from twinlens.diffing.points import Comparison, PairedCall
 from twinlens.diffing.verdict import Judge, Verdict, effective
+from twinlens.tracing.record import Call
 
 Outcome = Literal["agree", "differ", "inputs differ", "not comparable"]
 Progress = Callable[[str], None]
@@ -167,7 +168,26 @@ def _outcome(ours: Side, theirs: Side, judge: Judge, diagnoses: tuple[Diagnosis,
         return "inputs differ", f"the two models were given other inputs: {names}"
     if diagnoses:
         return "differ", f"{len(diagnoses)} {'origin' if len(diagnoses) == 1 else 'origins'} of difference"
+    return _of_equal(ours, theirs)
+
+
+def _of_equal(ours: Side, theirs: Side) -> tuple[Outcome, str]:
+    """Where no difference was found: a run that ended early has not shown what the other went on to do."""
+    raised = [any(forward.status == "raised" for forward in side.trace.forwards) for side in (ours, theirs)]
+    if raised[0] != raised[1]:
+        who, other, side = ("reference", "port", ours) if raised[0] else ("port", "reference", theirs)
+        call = _raising_call(side)
+        where = f" in {call.path}" if call else ""
+        return "differ", f"the {who}'s forward raised{where}, the {other}'s did not; no difference before that"
+    for name, side in (("reference", ours), ("port", theirs)):
+        if not side.trace.is_complete:
+            return "agree", f"no difference up to where the {name}'s trace ends, which was not finished"
     return "agree", "no difference beyond the noise of the dtype"
+
+
+def _raising_call(side: Side) -> Call | None:
+    """The innermost call that raised."""
+    return next((call for call in reversed(side.trace.calls) if call.error), None)
 
 
 def _module_calls(side: Side) -> int:
@@ -182,7 +202,7 @@ def _notes(ours: Side, theirs: Side, calls: list[PairedCall]) -> list[str]:
             notes.append(f"the {name}'s trace was not finished: {len(side.trace.calls)} calls were recorded")
         for forward in side.trace.forwards:
             if forward.status == "raised":
-                last = next((call for call in reversed(side.trace.calls) if call.error), None)
+                last = _raising_call(side)
                 error = f" in {last.path} ({last.error.type}: {last.error.message})" if last and last.error else ""
                 notes.append(f"the {name}'s forward {forward.index} raised{error}")
         if info.training:

@@ -165,6 +165,24 @@ def test_a_half_written_trace_is_compared_as_far_as_it_goes(reference: Path, tmp
     found = run(reference, port)
     assert found.returncode == 0, found.stderr
     assert "the port's trace was not finished" in found.stdout
+    assert "no difference up to where the port's trace ends" in found.stdout
+
+
+class Raising(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        raise RuntimeError("no such view")
+
+
+def test_a_port_that_raises_does_not_agree(reference: Path, tmp_path: Path):
+    model = net()
+    model.layers[2].act = Raising()
+    with pytest.raises(RuntimeError, match="no such view"):
+        write_trace(tmp_path, model, inputs())
+    found = run(reference, tmp_path)
+    assert found.returncode == 1
+    assert (
+        "The two traces differ: the port's forward raised in Net.layers.2.act, the reference's did not" in found.stdout
+    )
 
 
 def test_an_argument_that_is_no_trace(reference: Path, tmp_path: Path):
