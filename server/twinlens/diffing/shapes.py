@@ -23,11 +23,12 @@ def conformed(reference: Array, port: Array) -> tuple[Array, Array] | None:
     if _squeezed(reference.shape) == _squeezed(port.shape):
         return reference.reshape(port.shape), port
     if reference.size == port.size:
+        permuted = _permuted(reference.reshape(_squeezed(reference.shape)), port.reshape(_squeezed(port.shape)))
         if reference.ndim and port.ndim and reference.shape[-1] == port.shape[-1]:
-            return reference.reshape(port.shape), port
-        found = _permuted(reference.reshape(_squeezed(reference.shape)), port.reshape(_squeezed(port.shape)))
-        if found is not None:
-            return found
+            flat = reference.reshape(port.shape), port
+            return flat if permuted is None else min(flat, permuted, key=lambda both: _sampled_error(*both))
+        if permuted is not None:
+            return permuted
         if _merges(reference.shape, port.shape):
             return reference.reshape(port.shape), port
         return None
@@ -102,7 +103,10 @@ def _permuted(reference: Array, port: Array) -> tuple[Array, Array] | None:
     ]
     if not orders:
         return None
-    step = max(1, reference.size // _SAMPLED)
-    flat = reference.reshape(-1)[::step]
-    best = min(orders, key=lambda order: relative_error(np.transpose(port, order).reshape(-1)[::step], flat))
+    best = min(orders, key=lambda order: _sampled_error(reference, np.transpose(port, order)))
     return reference, np.ascontiguousarray(np.transpose(port, best))
+
+
+def _sampled_error(reference: Array, port: Array) -> float:
+    step = max(1, reference.size // _SAMPLED)
+    return relative_error(port.reshape(-1)[::step], reference.reshape(-1)[::step])

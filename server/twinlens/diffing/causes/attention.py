@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from twinlens.diffing.causes.attention_view import BLOCKED, Attention, attention_call, attention_of
-from twinlens.diffing.causes.caps import fitted_cap, soft_cap_finding
+from twinlens.diffing.causes.caps import fitted_cap
 from twinlens.diffing.causes.context_fit import context_otherwise
 from twinlens.diffing.causes.evidence import Finding, Site, nice, residual, scale_of
 from twinlens.diffing.causes.masks import compare_blocked, find_mask
@@ -128,11 +128,20 @@ def _scores_differ(site: Site, ours: Attention, theirs: Attention) -> Iterator[F
 
 
 def _capped(site: Site, first: Array, second: Array) -> Iterator[Finding]:
-    for source, target, is_ours in ((second, first, True), (first, second, False)):
+    """One side's scores are the other's with a further cap. Of scores far below two caps that is all that shows: both
+    sides may cap, since 1 / c² of caps that follow one another add up."""
+    for source, target, names in ((second, first, ("reference", "port")), (first, second, ("port", "reference"))):
         found = fitted_cap(source, target)
         if found is not None and found[1] <= bound_of(site) and not math.isinf(found[0]):
-            caps = (found[0], math.inf) if is_ours else (math.inf, found[0])
-            yield soft_cap_finding(site, "attention scores", *caps, found[1])
+            cap, left = found
+            yield Finding(
+                "soft-cap",
+                f"the {names[0]}'s attention scores are the {names[1]}'s with a further cap of {nice(cap)}: the "
+                f"{names[1]} does not cap them, or caps them higher",
+                left,
+                f"Give {site.port.node.class_name} the cap of the reference: where the {names[1]} caps too, 1 / c² of "
+                f"the two differ by 1 / {nice(cap)}².",
+            )
             return
 
 
