@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Literal
 
@@ -63,6 +63,39 @@ class _Sample:
     head_count: int
 
 
+@dataclass(slots=True)
+class _Trial:
+    """A sample with what is asked of it for every way: each source is turned once, however many it is tried with."""
+
+    sample: _Sample
+    known: Array = field(init=False)
+    """The open scores."""
+    top: float = field(init=False)
+    _turned: dict[tuple[int, int, str, int, bool], Array | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.known = self.sample.scores[self.sample.open]
+        self.top = float(np.abs(self.known).max())
+
+    def queries(self, source: Source, layout: Layout, table: Table | None, *, is_backwards: bool) -> Array | None:
+        """(queries, heads, size); None where the table does not fit."""
+        return self._turn(0, source, self.sample.queries, layout, table, is_backwards)
+
+    def keys(self, source: Source, layout: Layout, table: Table | None, *, is_backwards: bool) -> Array | None:
+        """(keys, key heads, size); None where the table does not fit."""
+        return self._turn(1, source, self.sample.keys, layout, table, is_backwards)
+
+    def _turn(
+        self, role: int, source: Source, places: Array, layout: Layout, table: Table | None, is_backwards: bool
+    ) -> Array | None:
+        key = (role, id(source), layout, id(table), is_backwards)
+        if key not in self._turned:
+            heads = source.heads[places] if role else source.heads[places][:, self.sample.heads]
+            used = table.reversed() if table is not None and is_backwards else table
+            self._turned[key] = rotated(heads, layout, used, self.sample.batch, places)
+        return self._turned[key]
+
+
 def fit_scores(view: View, attention: Attention, fit: float) -> ScoreFit | None:
     """The way that explains the recorded scores best; None where none does to within `fit`."""
     sample = _sample(attention)
@@ -112,7 +145,7 @@ def _best(
     keys = [item for item in sources if item.heads.shape[0] > sample.keys.max()]
     caps = _caps(view)
     best: ScoreFit | None = None
-    small = _smaller(sample)
+    small, whole = _Trial(_smaller(sample)), _Trial(sample)
     for query in queries:
         for key in keys:
             if key.heads.shape[2] != query.heads.shape[2] or (query.tensor, query.part) == (key.tensor, key.part):
@@ -121,7 +154,7 @@ def _best(
                 if hint.residual > 2 * fit:
                     continue
                 tables_left = [hint.table]
-                for found in _tried(sample, query, key, tables_left, [hint.cap], (hint.turn,), (hint.layout,)):
+                for found in _tried(whole, query, key, tables_left, [hint.cap], (hint.turn,), (hint.layout,)):
                     is_same_way = (found.layout, found.heads) == (hint.layout, hint.heads)
                     if is_same_way and (best is None or found.residual < 0.7 * best.residual):
                         best = found
@@ -142,7 +175,7 @@ def _smaller(sample: _Sample) -> _Sample:
 
 
 def _tried(
-    sample: _Sample,
+    trial: _Trial,
     query: Source,
     key: Source,
     tables: list[Table | None],
@@ -150,7 +183,7 @@ def _tried(
     turns: tuple[Turn, ...],
     layouts: tuple[Layout, ...],
 ) -> Iterator[ScoreFit]:
-    q = query.heads[:, sample.heads]
+    sample = trial.sample
     groups = sample.head_count // key.heads.shape[1]
     ways: list[tuple[Heads, Array]] = [("repeated", sample.heads // groups)]
     if groups > 1 and key.heads.shape[1] > 1:
@@ -158,43 +191,46 @@ def _tried(
     for table in tables:
         ways_to_turn: tuple[Turn, ...] = ("both",) if table is None else turns
         for layout, turn in product(("none",) if table is None else layouts, ways_to_turn):
-            used = table.reversed() if table is not None and turn == "backwards" else table
-            turned = q if turn == "key alone" else rotated(q, layout, used, sample.batch)
-            keys = key.heads if turn == "query alone" else rotated(key.heads, layout, used, sample.batch)
-            if turned is None or keys is None:
+            of_query: Layout = "none" if turn == "key alone" else layout
+            of_key: Layout = "none" if turn == "query alone" else layout
+            queries = trial.queries(query, of_query, table, is_backwards=turn == "backwards")
+            keys = trial.keys(key, of_key, table, is_backwards=turn == "backwards")
+            if queries is None or keys is None:
                 continue
             for heads, chosen in ways:
-                raw = np.einsum("qhd,khd->hqk", turned[sample.queries], keys[sample.keys][:, chosen])
+                raw = np.einsum("qhd,khd->hqk", queries, keys[:, chosen])
                 for cap in caps:
-                    scale, left = _scale(raw, sample, cap)
-                    top = float(np.abs(sample.scores[sample.open]).max())
-                    yield ScoreFit(query, key, layout, table, heads, scale, cap, top, left, turn)
+                    scale, left = _scale(raw[sample.open], trial, cap)
+                    yield ScoreFit(query, key, layout, table, heads, scale, cap, trial.top, left, turn)
 
 
-def _scale(raw: Array, sample: _Sample, cap: float) -> tuple[float, float]:
+def _scale(x: Array, trial: _Trial, cap: float) -> tuple[float, float]:
     """Least-squares factor of the scores before the cap, and what is left after it."""
-    x, y = raw[sample.open], sample.scores[sample.open]
+    y = trial.known
     if math.isinf(cap):
         wanted = y
-    elif np.abs(y).max() >= cap:
+    elif trial.top >= cap:
         return 0.0, math.inf
     else:
         wanted = cap * np.arctanh(y / cap)
     size = float(np.sum(x * x))
     scale = float(np.sum(x * wanted)) / size if size else 0.0
-    prediction = scale * x if math.isinf(cap) else cap * np.tanh(scale * x / cap)
-    return scale, residual(prediction, y) if scale > 0 else math.inf
+    if not scale > 0:
+        return scale, math.inf
+    return scale, residual(scale * x if math.isinf(cap) else cap * np.tanh(scale * x / cap), y)
 
 
-def rotated(heads: Array, layout: Layout, table: Table | None, batch: int) -> Array | None:
-    """(places, heads, size) turned by the table; None where the table is too wide or too short for it."""
+def rotated(heads: Array, layout: Layout, table: Table | None, batch: int, places: Array | None = None) -> Array | None:
+    """(places, heads, size) turned by the table, at the positions `places` or from 0 on; None where the table is too
+    wide or too short for it."""
     if layout == "none" or table is None:
         return heads
     cosine, sine = table.at(batch)
     pairs = cosine.shape[-1]
-    if 2 * pairs > heads.shape[-1] or len(cosine) < len(heads):
+    at = np.arange(len(heads)) if places is None else places
+    if 2 * pairs > heads.shape[-1] or len(cosine) <= at.max():
         return None
-    c, s = cosine[: len(heads), None], sine[: len(heads), None]
+    c, s = cosine[at][:, None], sine[at][:, None]
     columns = np.arange(2 * pairs)
     is_halves = layout.startswith("halves")
     first = columns[:pairs] if is_halves else columns[::2]
