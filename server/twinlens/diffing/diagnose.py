@@ -20,6 +20,7 @@ from twinlens.diffing.substitutes import substitutes
 from twinlens.diffing.verdict import Judge, Origin, effective
 from twinlens.tracing.record import Module
 
+_DIGITS = re.compile(r"\d[\d.e+-]*")
 _NUMBER = re.compile(r"\.\d+(?=\.|$)")
 _MOST_PROBES = 400
 _MOST_REPEATED = 40
@@ -285,7 +286,7 @@ class Diagnoser:
         if second is None and self._seen_as(earlier.origin) == self._seen_as(later.origin):
             return True
         if self._frames_of(earlier.origin) == self._frames_of(later.origin):
-            return True
+            return second is None or _wording(earlier) == _wording(later)
         places = (earlier.origin, *earlier.also)
         if second is not None and any(self._are_related(place, later.origin) for place in places):
             return True
@@ -328,6 +329,11 @@ def _tried(family: Family, site: Site) -> list[Finding]:
     warn of it."""
     with np.errstate(all="ignore"):
         return list(family.find(site))
+
+
+def _wording(diagnosis: Diagnosis) -> str:
+    """What the likeliest cause says, without its numbers."""
+    return _DIGITS.sub("", diagnosis.causes[0].message)
 
 
 def _is_same_place(one: Origin, other: Origin) -> bool:

@@ -13,7 +13,8 @@ from twinlens.diffing.causes.attention_view import Attention
 from twinlens.diffing.causes.evidence import Finding, Site, View, evenly_spaced, is_floating, residual
 from twinlens.diffing.causes.head_sources import flat_of, flats_of, made_by_partners
 from twinlens.diffing.causes.rotary_tables import Table, tables_of
-from twinlens.diffing.causes.score_fit import Heads, Layout, rotated
+from twinlens.diffing.causes.rotation import Layout, rotated
+from twinlens.diffing.causes.score_ways import Heads
 from twinlens.diffing.values import Array
 from twinlens.tracing.record import Tensor
 

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from twinlens.diffing.causes.attention_view import Attention
-from twinlens.diffing.causes.evidence import Site, View, is_floating, short
+from twinlens.diffing.causes.evidence import Site, View, is_floating, sampled, short
 from twinlens.diffing.nodes import Side
 from twinlens.diffing.values import Array
 from twinlens.tracing.record import Tensor
@@ -51,6 +51,24 @@ def made_by_partners(site: Site, reference: int, port: int) -> bool:
         makers.append(view.side.trace.calls[birth.call].path)
     pair = site.comparison.alignment.by_port.get(makers[1])
     return pair is None or makers[0] not in site.comparison.alignment.by_reference or makers[0] in pair.reference
+
+
+def is_given_projections(view: View, normed: int) -> bool:
+    """Whether the norm that made the tensor of that id was given numbers that a module had returned, moved at most."""
+    birth = view.side.flow.births[normed]
+    trace, flow = view.side.trace, view.side.flow
+    given = next((slot.tensor for slot in trace.calls[birth.call].inputs if slot.tensor is not None), None)
+    if given is None or not view.side.values.has(given):
+        return False
+    numbers = sampled(view.array(given))
+    returned = [
+        slot.tensor
+        for child in flow.inside(view.frame)
+        if flow.left[child] <= flow.entered[birth.call] and not trace.calls[child].is_function
+        for slot in trace.calls[child].outputs
+        if slot.tensor is not None and is_floating(slot.tensor) and view.side.values.has(slot.tensor)
+    ]
+    return any(bool(np.isin(numbers, view.array(tensor)).all()) for tensor in returned)
 
 
 def sources_of(view: View, attention: Attention, batch: int, length: int) -> Iterator[Source]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -234,9 +235,21 @@ def _other_weights(site: Site, name: str, ours: Array, theirs: Array) -> Finding
         code,
         f"{name} holds other values than the reference's (standard deviation {nice(spread)} against "
         f"{nice(float(ours.std()))}): it was not loaded, or from elsewhere",
-        residual(theirs, ours),
+        _left_with(site, ours),
         f"Look for the key of {name} among the missing and unexpected keys of the load.",
     )
+
+
+def _left_with(site: Site, weight: Array) -> float:
+    """What is left with the reference's rows in the port; `inf` where the module does more than to multiply by them."""
+    given = next((slot.tensor for slot in site.port.call.inputs if slot.tensor is not None), None)
+    if given is None or site.columns is not None or not (site.is_comparable and site.port.side.values.has(given)):
+        return math.inf
+    inputs, outputs = tokens(site.port.array(given)), tokens(site.reference.target())
+    if inputs.shape[1] != weight.shape[1] or len(inputs) != len(outputs):
+        return math.inf
+    bias = _bias_values(site.reference, site.reference.node)
+    return residual(inputs @ weight.T + (0.0 if bias is None else bias), outputs)
 
 
 def _bias(site: Site, reference: Node, port: Node) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ import numpy as np
 from twinlens.diffing.causes.evidence import Finding, Site, View, residual
 from twinlens.diffing.causes.head_sources import norms
 from twinlens.diffing.causes.projections import head_of_interleaving
-from twinlens.diffing.causes.score_fit import ScoreFit
+from twinlens.diffing.causes.score_ways import ScoreFit
 from twinlens.diffing.columns import coarser, is_plain, output_rows, row_keys, row_map
 from twinlens.diffing.values import Array
 

@@ -8,11 +8,12 @@ from dataclasses import replace
 
 from twinlens.diffing.causes.caps import soft_cap_finding
 from twinlens.diffing.causes.evidence import Finding, Site, View, nice, residual
-from twinlens.diffing.causes.head_sources import made_by_partners
+from twinlens.diffing.causes.head_sources import is_given_projections, made_by_partners
 from twinlens.diffing.causes.query_rows import keys_from_elsewhere, order_of_rows
 from twinlens.diffing.causes.rotary import compare_tables
 from twinlens.diffing.causes.rotary_tables import tables_of
-from twinlens.diffing.causes.score_fit import ScoreFit, rotated
+from twinlens.diffing.causes.rotation import rotated
+from twinlens.diffing.causes.score_ways import ScoreFit
 
 _TURNED = {"both": "queries and keys", "query alone": "the queries alone", "key alone": "the keys alone"}
 
@@ -57,10 +58,11 @@ def made_otherwise(site: Site, ours: ScoreFit, theirs: ScoreFit) -> Iterator[Fin
 
 
 def _effect_of_cap(ours: ScoreFit, theirs: ScoreFit) -> float:
-    """How far, relative to itself, the largest score is moved by the smaller cap, on the side with the smaller scores:
-    where that is next to nothing, nobody can tell which cap the side has."""
-    cap, top = min(ours.cap, theirs.cap), min(ours.top, theirs.top)
-    return 1 - cap * math.tanh(top / cap) / top if top > 0 and math.isfinite(cap) else 0.0
+    """How far apart, relative to itself, the two caps put the largest score of the side with the smaller scores: where
+    that is next to nothing, nobody can tell which cap the side has."""
+    top = min(ours.top, theirs.top)
+    capped = [top if math.isinf(fit.cap) else fit.cap * math.tanh(top / fit.cap) for fit in (ours, theirs)]
+    return abs(capped[0] - capped[1]) / top if top > 0 else 0.0
 
 
 def _effect_of_table(ours: ScoreFit, theirs: ScoreFit) -> float:
@@ -180,8 +182,11 @@ def _norms(site: Site, ours: ScoreFit, theirs: ScoreFit, left: float) -> Iterato
                 f"Norm q and k {said[0]} in {name}.",
             )
     elif stages == ("normed", "normed"):
-        # Where the scores follow from the norms' outputs without a rotation, it came before them.
-        ahead = [fit.layout == "none" for fit in (ours, theirs)]
+        # Where the scores follow from the norms' outputs without a rotation, it came before them, or there is none.
+        ahead = [
+            fit.layout == "none" and not is_given_projections(view, fit.query.tensor)
+            for view, fit in zip(site.views, (ours, theirs), strict=True)
+        ]
         if ahead[0] != ahead[1]:
             said = ["before" if not first else "after" for first in ahead]
             yield Finding(
