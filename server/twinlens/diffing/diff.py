@@ -21,6 +21,7 @@ from twinlens.diffing.mapnotes import entries_in_vain
 from twinlens.diffing.nodes import Node, Side
 from twinlens.diffing.noise import noise_of
 from twinlens.diffing.points import Comparison, PairedCall
+from twinlens.diffing.unseen_weights import unseen_weights
 from twinlens.diffing.verdict import Judge, Verdict, effective
 from twinlens.tracing.record import Call
 
@@ -131,7 +132,11 @@ def _diffed(reference: LoadedTrace, port: LoadedTrace, options: Options, tell: P
     judge = Judge(comparison, calls, limits, is_replay=options.is_replay)
     diagnoses = tuple(Diagnoser(judge).diagnose())
     outcome, reason = _outcome(ours, theirs, judge, diagnoses)
-    notes = (*entries_in_vain(options.mapping, alignment, ours, theirs), *_notes(ours, theirs, calls))
+    notes = (
+        *entries_in_vain(options.mapping, alignment, ours, theirs),
+        *_notes(ours, theirs, calls),
+        *unseen_weights(judge),
+    )
     if outcome == "not comparable":
         diagnoses = ()
     return Diff(ours, theirs, alignment, tuple(calls), judge, diagnoses, outcome, reason, notes)

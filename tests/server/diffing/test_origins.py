@@ -117,3 +117,18 @@ class Probed(nn.Module):
 def test_what_a_module_without_a_partner_is_given_first_is_a_fault_of_who_made_it(tmp_path: Path):
     diff = compared(Probed(2.0, is_shown=True), Probed(3.0, is_shown=False), tmp_path)
     assert origins(diff) == ["Whole.part"]
+
+
+def test_rows_of_an_embedding_that_no_token_asks_for_are_told_where_all_agrees(tmp_path: Path):
+    torch.manual_seed(0)
+    reference, port = nn.Embedding(10, 4), nn.Embedding(10, 4)
+    port.load_state_dict(reference.state_dict())
+    with torch.no_grad():
+        port.weight[7:] = 0
+    tokens = torch.tensor([[1, 2, 6]])
+    ours = write_trace(tmp_path / "reference", Whole(reference).eval(), tokens)
+    theirs = write_trace(tmp_path / "port", Whole(port).eval(), tokens)
+    diff = diff_folders(ours, theirs)
+    (note,) = diff.notes
+    assert diff.outcome == "agree"
+    assert note.startswith("Whole.part.weight differs from the reference's though what is made with it agrees")
