@@ -15,9 +15,10 @@ import numpy as np
 
 from twinlens.diffing.causes import FAMILIES, Family
 from twinlens.diffing.causes.evidence import Finding, Identity, Site, View
+from twinlens.diffing.differences import Origin, effective
 from twinlens.diffing.points import PairedCall, Point
 from twinlens.diffing.substitutes import substitutes
-from twinlens.diffing.verdict import Judge, Origin, effective
+from twinlens.diffing.verdict import Judge
 from twinlens.tracing.record import Module
 
 _DIGITS = re.compile(r"\d[\d.e+-]*")
@@ -116,6 +117,7 @@ class Diagnoser:
             self._comparison,
             is_clean,
             parts[place].columns if len(point.port) > 1 and parts else None,
+            parts[place].columns if len(point.reference) > 1 and parts else None,
             self._partners,
         )
 
@@ -212,7 +214,7 @@ class Diagnoser:
         if point.difference.basis != "values":
             return False
         unit = self._judge.limits.noise(point).unit
-        error = self._judge.error(point)
+        error = self._judge.differences.error(point)
         return point.difference.is_comparable and error > (8 * unit if unit < _LOW_PRECISION else unit / 8)
 
     def _as_origin(self, point: Point, item: PairedCall) -> Origin | None:
@@ -225,7 +227,7 @@ class Diagnoser:
         port_frame = self._judge.port.flow.module_frame(self._judge.port_frame(point, item))
         if reference_frame is None or port_frame is None:
             return None
-        return Origin(reference_frame, port_frame, point, self._judge.error(point), birth.time, item)
+        return Origin(reference_frame, port_frame, point, self._judge.differences.error(point), birth.time, item)
 
     def _role(self, origin: Origin) -> str:
         trace = self._judge.reference.trace

@@ -14,6 +14,7 @@ from twinlens.diffing.align import Alignment, align
 from twinlens.diffing.causes.evidence import Finding
 from twinlens.diffing.compare import Tolerance
 from twinlens.diffing.diagnose import Diagnoser, Diagnosis
+from twinlens.diffing.differences import effective
 from twinlens.diffing.limits import limits_of
 from twinlens.diffing.load import LoadedTrace, load_trace
 from twinlens.diffing.mapfile import EMPTY, MapFile
@@ -22,7 +23,7 @@ from twinlens.diffing.nodes import Node, Side
 from twinlens.diffing.noise import noise_of
 from twinlens.diffing.points import Comparison, PairedCall
 from twinlens.diffing.unseen_weights import unseen_weights
-from twinlens.diffing.verdict import Judge, Verdict, effective
+from twinlens.diffing.verdict import Judge, Verdict
 from twinlens.tracing.record import Call
 
 Outcome = Literal["agree", "differ", "inputs differ", "not comparable"]

@@ -29,7 +29,7 @@ from twinlens.tracing.reading import read_trace
 from twinlens.tracing.recipes import seed_everything
 from twinlens.tracing.record import Tensor, Trace, TraceError
 from twinlens.tracing.run import end_with_parent, own_standard_output
-from twinlens.tracing.tracebacks import described
+from twinlens.tracing.tracebacks import described, place_of
 from twinlens.tracing.watch import eager_model, module_paths
 from twinlens.tracing.writer import Recording
 
@@ -224,7 +224,8 @@ def main() -> None:
     except UserCodeError as error:
         output.write(f"{feeding.target} raised when {error.doing}: {described(error.__cause__ or error)}")
     except RAISED as error:  # whatever the model raises on the reference's inputs is the answer
-        output.write(f"the port raised on the reference's inputs: {described(error)}")
+        place = f" ({place_of(error)})" if place_of(error) else ""
+        output.write(f"the port raised on the reference's inputs: {described(error)}{place}")
     output.flush()
 
 

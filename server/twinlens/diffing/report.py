@@ -13,10 +13,10 @@ from twinlens.diffing.causes.evidence import Finding
 from twinlens.diffing.compare import Difference
 from twinlens.diffing.diagnose import Diagnosis
 from twinlens.diffing.diff import Diff, causes_or_unknown
+from twinlens.diffing.differences import Origin, effective
 from twinlens.diffing.nodes import Side
 from twinlens.diffing.points import PairedCall, Point
 from twinlens.diffing.shared_paths import shared_path
-from twinlens.diffing.verdict import Origin, effective
 from twinlens.tracing.record import Module, Source
 
 _MOST_LISTED = 12

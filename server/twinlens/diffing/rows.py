@@ -9,9 +9,10 @@ from itertools import pairwise
 from typing import Any
 
 from twinlens.diffing.diff import Diff
+from twinlens.diffing.differences import effective
 from twinlens.diffing.points import PairedCall, Point
 from twinlens.diffing.report import number
-from twinlens.diffing.verdict import Verdict, effective
+from twinlens.diffing.verdict import Verdict
 from twinlens.tracing.record import Call, Slot
 
 

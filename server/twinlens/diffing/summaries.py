@@ -42,7 +42,7 @@ def _node(diff: Diff, row: Row, *, is_port: bool) -> dict[str, Any] | None:
 
 
 def _slot(diff: Diff, point: Point, *, is_port: bool) -> dict[str, Any]:
-    agrees = point.difference.is_comparable and diff.judge.error(point) <= diff.judge.limits.floor(point)
+    agrees = point.difference.is_comparable and diff.judge.differences.error(point) <= diff.judge.limits.floor(point)
     tensor = (point.port if is_port and not agrees else point.reference)[0]
     name = point.place_port or point.place_reference or "output"
     return {"name": name, **_numbers(tensor)}

@@ -13,15 +13,17 @@ from typing import Literal
 
 from twinlens.diffing.choices import same_choices
 from twinlens.diffing.compare import is_whole, relative_error
+from twinlens.diffing.differences import Differences, Origin, effective
 from twinlens.diffing.limits import Limits
-from twinlens.diffing.padding import error_on_real_tokens, padding_of
 from twinlens.diffing.points import Comparison, PairedCall, Point, SlotSide
 from twinlens.diffing.shapes import conformed
-from twinlens.diffing.values import Array
+from twinlens.diffing.spikes import matters
 from twinlens.tracing.record import Slot, Tensor
 
 _FEWEST_UNMOVED = 0.6
 """Share of tokens that must be sent to the same experts for the others to count as ties."""
+_NOTHING_ALIKE = 0.5
+"""The relative error of what code was given from which on nothing follows from how far apart its results are."""
 
 Verdict = Literal[
     "agrees",
@@ -33,26 +35,6 @@ Verdict = Literal[
     "unpaired",
     "not comparable",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """A tensor that differs while all that it is made of agrees."""
-
-    reference_frame: int
-    port_frame: int
-    """The calls whose code made it (of functions, the module around them)."""
-    point: Point
-    error: float
-    time: int
-    """When the reference's trace shows it first."""
-    seen_by: PairedCall
-    """The pair of calls that shows it."""
-
-
-def effective(point: Point) -> float:
-    """The relative error, columns in the order that the weights say; 0 where nothing could be compared."""
-    return point.error
 
 
 def _is_held_by_an_object(point: Point) -> bool:
@@ -96,19 +78,8 @@ class Judge:
         self.limits = limits
         self.calls = calls
         self.reference, self.port = comparison.reference, comparison.port
-        self.points: dict[int, tuple[Point, PairedCall]] = {}
-        """By reference tensor id: the point at which it lies nearest to its partner."""
-        self._at: dict[tuple[int, str], list[tuple[Point, PairedCall]]] = {}
+        self.differences = Differences(comparison, calls, limits)
         self._partners = {index: item.reference for item in calls for index in item.port}
-        self._agreeing_ports: dict[int, set[int]] = {}
-        """By port tensor id: the reference tensors that it agrees with."""
-        masks = (padding_of(side) for side in (comparison.reference, comparison.port))
-        self._padding = next((mask for mask in masks if mask is not None), None)
-        self._is_any_beyond = False
-        self._errors: dict[tuple[tuple[int, ...], tuple[int, ...]], float] = {}
-        for item in calls:
-            for point in (*item.inputs, *item.outputs):
-                self._note(point, item)
         self.harmless: set[int] = set()
         """Reference tensors that differ without consequence."""
         self.tainted: set[int] = set()
@@ -124,45 +95,12 @@ class Judge:
         if not self.origins and not self.input_points:
             self._blame_largest_step()
 
-    def error(self, point: Point) -> float:
-        """The relative error; of a tensor that agrees but for padding, that of its real tokens."""
-        whole = effective(point)
-        if self._padding is None or whole <= self.limits.floor(point):
-            return whole
-        if point.key not in self._errors:
-            self._errors[point.key] = min(whole, self._on_real_tokens(point, self._padding))
-        return self._errors[point.key]
-
-    def _on_real_tokens(self, point: Point, mask: Array) -> float:
-        if len(point.reference) + len(point.port) > 2 or point.difference.basis != "values":
-            return math.inf
-        pairs = ((self.reference, point.reference[0]), (self.port, point.port[0]))
-        both = conformed(*(side.values.array(tensor) for side, tensor in pairs))
-        error = error_on_real_tokens(*both, mask) if both is not None else None
-        return math.inf if error is None else error
-
-    def _note(self, point: Point, item: PairedCall) -> None:
-        if not point.difference.is_comparable:
-            return
-        shown_by = item.reference[-1] if point.side == "outputs" else item.reference[0]
-        self._at.setdefault((shown_by, point.side), []).append((point, item))
-        error = self.error(point)
-        is_beyond = error > self.limits.floor(point)
-        self._is_any_beyond = self._is_any_beyond or is_beyond
-        for tensor in point.reference:
-            known = self.points.get(tensor.id)
-            if known is None or error < self.error(known[0]):
-                self.points[tensor.id] = (point, item)
-        if not is_beyond:
-            for tensor in point.port:
-                self._agreeing_ports.setdefault(tensor.id, set()).update(t.id for t in point.reference)
-
     def _judge(self) -> None:
-        if not self._is_any_beyond:
+        if not self.differences.is_any_beyond:
             return
         while True:
             self._walk()
-            spikes = [origin for origin in self.origins if not self._matters(origin)]
+            spikes = [origin for origin in self.origins if not matters(self.differences, origin)]
             if not spikes or self.is_replay:
                 return
             self.harmless.update(t.id for origin in spikes for t in origin.point.reference)
@@ -195,7 +133,7 @@ class Judge:
         before = replace(seen)
         if before.is_tainted:
             self.tainted |= new
-        points = self._at.get((index, side), ())
+        points = self.differences.at.get((index, side), ())
         shown = {tensor.id for point, _item in points for tensor in point.reference}
         # What a module without a partner made is seen here for the first time.
         new |= shown - self._judged
@@ -209,7 +147,7 @@ class Judge:
         """What a call without a partner made is judged as it is made: what follows from it may be shown before it."""
         caller = self.reference.trace.calls[index].parent
         for identity in new - self._judged if caller is not None else ():
-            known = self.points.get(identity)
+            known = self.differences.points.get(identity)
             if known is not None and len(known[0].reference) == 1:
                 self._judge_point(*known, caller, new, before)
                 self._judged.add(identity)
@@ -218,7 +156,7 @@ class Judge:
         ours, theirs = {t.id for t in point.reference}, {t.id for t in point.port}
         if ours & self.harmless or theirs & self._tainted_ports:
             return
-        error = self.error(point)
+        error = self.differences.error(point)
         if error <= self.limits.floor(point):
             return
         if frame is None:
@@ -253,8 +191,7 @@ class Judge:
 
     def _agrees(self, ids: set[int]) -> bool:
         """Whether tensors that were judged before agree: a later point where they do not is of another partner."""
-        known = [self.points.get(identity) for identity in ids]
-        return all(item is not None and self.error(item[0]) <= self.limits.floor(item[0]) for item in known)
+        return all(self.differences.differs(identity) is False for identity in ids)
 
     def _summary(self, index: int, side: SlotSide, slots: tuple[Slot, ...]) -> _Frame:
         """The worst error and the taint among what a call is given or returns."""
@@ -262,19 +199,19 @@ class Judge:
         if self.is_replay:  # the call was given the reference's values, and its caller went on with them
             return found
         shown: set[int] = set()
-        for point, _item in self._at.get((index, side), ()):
+        for point, item in self.differences.at.get((index, side), ()):
             ours, theirs = {t.id for t in point.reference}, {t.id for t in point.port}
             shown |= ours
             if not ours & self.harmless:
-                error = self.error(point)
+                error = self.differences.worst_error(point, item)
                 if error > self.limits.floor(point) and is_whole(point.reference[0]):
                     error = math.inf  # another index may pick anything
                 found.add(error, is_tainted=bool(ours & self.tainted or theirs & self._tainted_ports))
         for slot in slots:
             if slot.tensor is None or slot.tensor.id in shown or slot.tensor.id in self.harmless:
                 continue
-            known = self.points.get(slot.tensor.id) if slot.tensor.id in self._judged else None
-            found.add(self.error(known[0]) if known else 0.0, is_tainted=slot.tensor.id in self.tainted)
+            known = self.differences.points.get(slot.tensor.id) if slot.tensor.id in self._judged else None
+            found.add(self.differences.error(known[0]) if known else 0.0, is_tainted=slot.tensor.id in self.tainted)
         return found
 
     def _is_step(self, point: Point, error: float, before: float) -> bool:
@@ -282,7 +219,7 @@ class Judge:
             return False
         if math.isinf(error):
             return not math.isinf(before)
-        return error > self.limits.noise(point).growth * before
+        return before < _NOTHING_ALIKE and error > self.limits.noise(point).growth * before
 
     def _is_near_tie(self, point: Point, frame: int, item: PairedCall, before: float) -> bool:
         """Whether the step is of tokens that were sent to other experts because two of them scored alike."""
@@ -322,7 +259,7 @@ class Judge:
         birth = self.port.flow.births[tensor.id]
         call = item.port[part]
         around = self.port.trace.calls[call].parent
-        others = self._agreeing_ports.get(tensor.id, set()) - {t.id for t in point.reference}
+        others = self.differences.agreeing_ports.get(tensor.id, set()) - {t.id for t in point.reference}
         if point.side == "outputs":
             return call if others or not self._is_inside(birth.frame, call) else birth.frame
         if others or birth.frame is None or self._is_made_by_another(point.reference[0], birth.frame):
@@ -346,59 +283,6 @@ class Judge:
             return False
         return frame == outer or outer in self.port.flow.ancestors(frame)
 
-    # spikes
-
-    def _matters(self, origin: Origin) -> bool:
-        """Whether a difference is seen anywhere after it."""
-        flow = self.reference.flow
-        tensor = origin.point.reference[0]
-        birth = flow.births[tensor.id]
-        frame = birth.frame if birth.side == "inputs" else self.reference.trace.calls[birth.call].parent
-        if frame is None:
-            return True
-        outputs = [slot.tensor for slot in flow.call(frame).outputs if slot.tensor is not None]
-        known = [differs for t in outputs if (differs := self._shown_to_differ(frame, t)) is not None]
-        if known and not any(known):
-            return False
-        if self._is_projection(origin):
-            following = self._first_made_after(frame, origin.time)
-            if following is not None and not self._differs(following):
-                return False
-        return True
-
-    def _shown_to_differ(self, frame: int, tensor: Tensor) -> bool | None:
-        """Of an output of `frame`, as the frame returns it."""
-        shown = [
-            self.error(point) > self.limits.floor(point)
-            for point, _item in self._at.get((frame, "outputs"), ())
-            if tensor.id in {t.id for t in point.reference}
-        ]
-        return any(shown) if shown else self._differs(tensor)
-
-    def _is_projection(self, origin: Origin) -> bool:
-        pair = origin.seen_by.pair
-        nodes = [self.reference.nodes[path] for path in pair.reference] + [self.port.nodes[path] for path in pair.port]
-        return origin.point.side == "outputs" and any(node.kind == "linear" for node in nodes)
-
-    def _first_made_after(self, frame: int, time: int) -> Tensor | None:
-        """The next tensor that the frame's own code made and that can be compared."""
-        flow = self.reference.flow
-        for child in flow.children[frame]:
-            if flow.entered[child] < time:
-                continue
-            for slot in flow.call(child).inputs:
-                if (
-                    slot.tensor is not None
-                    and flow.births[slot.tensor.id].call == child
-                    and slot.tensor.id in self.points
-                ):
-                    return slot.tensor
-        return None
-
-    def _differs(self, tensor: Tensor) -> bool | None:
-        known = self.points.get(tensor.id)
-        return None if known is None else self.error(known[0]) > self.limits.floor(known[0])
-
     # verdicts of rows
 
     def verdict(self, item: PairedCall) -> tuple[Verdict, float]:
@@ -407,7 +291,7 @@ class Judge:
         if not comparable:
             return "not comparable", math.nan
         error = max(map(effective, comparable))
-        if error > max(map(self.limits.floor, comparable)) >= max(map(self.error, comparable)):
+        if error > max(map(self.limits.floor, comparable)) >= max(map(self.differences.error, comparable)):
             return "only on padding", error
         differs = any(self._is_inherited(point) for point in comparable)
         if not differs:
@@ -421,5 +305,5 @@ class Judge:
 
     def _is_inherited(self, point: Point) -> bool:
         ids = {t.id for t in point.reference}
-        differs = self.error(point) > self.limits.floor(point) and not ids <= self.harmless
+        differs = self.differences.error(point) > self.limits.floor(point) and not ids <= self.harmless
         return differs and bool(ids & self.tainted or {t.id for t in point.port} & self._tainted_ports)

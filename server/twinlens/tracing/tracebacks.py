@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
-_OWN_FOLDER = str(Path(__file__).parent)
+_OWN_FOLDER = str(Path(__file__).parent.parent)
 
 
 def described(error: BaseException) -> str:
@@ -18,15 +18,24 @@ def described(error: BaseException) -> str:
     return f"{type(error).__name__}: {message.splitlines()[0]}" if message else type(error).__name__
 
 
+def place_of(error: BaseException) -> str:
+    """`file.py:8, in forward`: the innermost of the user's frames; empty where there is none."""
+    frames = _frames(error)
+    return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}, in {frames[-1].name}" if frames else ""
+
+
 def user_frames(error: BaseException) -> str:
     """The frames that `error` passed, outermost first, without ours, torch's and the import machinery's."""
+    return "".join(traceback.format_list(_frames(error)))
+
+
+def _frames(error: BaseException) -> list[traceback.FrameSummary]:
     hidden = tuple(_hidden_folders())
-    frames = [
+    return [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
         if not frame.filename.startswith(hidden) and not frame.filename.startswith("<frozen ")
     ]
-    return "".join(traceback.format_list(frames))
 
 
 def user_traceback(error: BaseException) -> str:

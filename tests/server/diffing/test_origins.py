@@ -132,3 +132,48 @@ def test_rows_of_an_embedding_that_no_token_asks_for_are_told_where_all_agrees(t
     (note,) = diff.notes
     assert diff.outcome == "agree"
     assert note.startswith("Whole.part.weight differs from the reference's though what is made with it agrees")
+
+
+class Split(nn.Module):
+    """Queries and keys of projections of their own, each normed."""
+
+    def __init__(self):
+        super().__init__()
+        self.q_proj, self.k_proj = nn.Linear(8, 8), nn.Linear(8, 8)
+        self.q_norm, self.k_norm = nn.LayerNorm(8), nn.LayerNorm(8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        q = self.q_norm(self.q_proj(x))
+        return q * self.k_norm(self.k_proj(x))
+
+
+class Fused(nn.Module):
+    """As `Split`, with one projection."""
+
+    def __init__(self, split: Split):
+        super().__init__()
+        self.qk, self.q_norm, self.k_norm = nn.Linear(8, 16), split.q_norm, split.k_norm
+        projections = split.q_proj, split.k_proj
+        with torch.no_grad():
+            self.qk.weight.copy_(torch.cat([projection.weight for projection in projections]))
+            self.qk.bias.copy_(torch.cat([projection.bias for projection in projections]))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        q, k = self.qk(x).chunk(2, -1)
+        return self.q_norm(q) * self.k_norm(k)
+
+
+def test_a_bias_that_part_of_a_fused_projection_lost_is_its_fault_alone(tmp_path: Path):
+    torch.manual_seed(0)
+    reference = Split()
+    port = Fused(reference)
+    with torch.no_grad():
+        port.qk.bias[8:] = 0
+    x = torch.randn(2, 5, 8)
+    ours = write_trace(tmp_path / "reference", Whole(reference).eval(), x)
+    theirs = write_trace(tmp_path / "port", Whole(port).eval(), x)
+    diff = diff_folders(ours, theirs)
+    (found,) = diff.diagnoses
+    assert origins(diff) == ["Whole.part.qk"]
+    assert found.causes[0].code == "missing-bias"
+    assert "the part of qk.bias that stands for k_proj (rows 8 to 15)" in found.causes[0].change

@@ -10,7 +10,7 @@ from itertools import permutations
 import numpy as np
 
 from twinlens.diffing.causes.activation_formulas import ACTIVATIONS
-from twinlens.diffing.causes.evidence import Finding, Identity, Site, View, residual
+from twinlens.diffing.causes.evidence import Finding, Identity, Seen, Site, View, residual
 from twinlens.diffing.causes.gated_forms import Form, form_of
 from twinlens.diffing.columns import rounded_to
 from twinlens.diffing.shapes import conformed
@@ -20,6 +20,7 @@ _LOW_PRECISION = ("bfloat16", "float16")
 _SMALL_SAMPLE = 2_000
 _LARGE_SAMPLE = 100_000
 _MOST_SEEN = 8
+_MOST_ADDENDS = 6
 _MOST_MISSES = 0.015
 """Share of elements that a formula may not give bit for bit, and by how much another must be worse."""
 _TOLD_APART = 3.0
@@ -54,6 +55,35 @@ class _Product:
 def find(site: Site) -> Iterator[Finding]:
     if not site.is_comparable or len(site.port.tensor.shape) < 2:
         return
+    found = list(_of_whole(site))
+    yield from found or _of_rest(site)
+
+
+def _of_rest(site: Site) -> Iterator[Finding]:
+    """Of what both sides add to the same tensor, such as the stream that a block is given."""
+    ours, theirs = ({site.identity(view, seen.tensor): seen for seen in _addends(view)} for view in site.views)
+    for identity in [identity for identity in ours if identity in theirs]:
+        first, second = ours[identity], theirs[identity]
+        rest = replace(
+            site,
+            reference=replace(site.reference, less=first.tensor),
+            port=replace(site.port, less=second.tensor),
+        )
+        found = [
+            replace(finding, message=f"of what is added to {second.label}, {finding.message}")
+            for finding in _of_whole(rest)
+        ]
+        if found:
+            yield from found
+            return
+
+
+def _addends(view: View) -> list[Seen]:
+    size = math.prod(view.tensor.shape)
+    return [seen for seen in view.seen[-_MOST_ADDENDS:] if math.prod(seen.tensor.shape) == size]
+
+
+def _of_whole(site: Site) -> Iterator[Finding]:
     views = _lifted(site)
     ours, theirs = (_best_product(view, site) for view in views)
     otherwise = _made_otherwise(site, views, (ours, theirs))

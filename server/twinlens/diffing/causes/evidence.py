@@ -68,6 +68,8 @@ class View:
     time: int
     substitutes: Mapping[int, Callable[[], Array]] = field(default_factory=dict)
     """By tensor id: what a replay gave to the code in its place."""
+    less: Tensor | None = None
+    """What is taken off the target, where one looks at the rest of a sum."""
 
     @property
     def call(self) -> Call:
@@ -105,7 +107,8 @@ class View:
         return self.side.values.array(tensor) if substitute is None else substitute().reshape(tensor.shape)
 
     def target(self) -> Array:
-        return self.side.values.array(self.tensor)
+        whole = self.side.values.array(self.tensor)
+        return whole if self.less is None else whole - self.array(self.less).reshape(whole.shape)
 
     def number(self, *names: str) -> float | None:
         """A number among the module's own attributes, by the first of `names` that it has."""
@@ -131,6 +134,8 @@ class Site:
     """Whether all that the code could see agrees: what it made may then be compared across the two sides."""
     columns: Array | None = None
     """Of a port's module that is one of several: the reference's columns that it stands for."""
+    port_columns: Array | None = None
+    """Of a reference's module that is one of several: the port's columns that stand for it."""
     partners: Mapping[Identity, Identity] = field(repr=False, default_factory=dict)
     """By the port's tensor: the reference's that it stands for."""
 

@@ -19,15 +19,17 @@ _SAME = 1e-3
 
 def find(site: Site) -> Iterator[Finding]:
     pair = site.seen_by.pair
-    if site.point.side != "outputs" or len(pair.reference) > 1 or _is_lookup(site.reference):
+    if site.point.side != "outputs" or _is_lookup(site.reference):
         return
-    if site.reference.call.path != pair.reference[0] or site.port.call.path not in pair.port:
+    if site.reference.call.path not in pair.reference or site.port.call.path not in pair.port:
         return
     reference, port = site.reference.node, site.port.node
     ours, theirs = output_rows(site.reference.side, reference), output_rows(site.port.side, port)
     if ours is not None and theirs is not None:
         if site.columns is not None:
             ours = ours[site.columns]
+        if site.port_columns is not None:
+            theirs = theirs[site.port_columns]
         dtype = coarser(site.reference.tensor.dtype, site.port.tensor.dtype)
         found = list(_weights(site, rounded_to(ours, dtype), rounded_to(theirs, dtype)))
         yield from found
@@ -42,8 +44,16 @@ def _is_lookup(view: View) -> bool:
     return view.node.kind == "embedding" or (bool(given) and "int" in given[0].dtype)
 
 
+def _name(site: Site, parameter: str) -> str:
+    name = f"{short(site.port.call.path)}.{parameter}"
+    if site.port_columns is None:
+        return name
+    first, last = int(site.port_columns.min()), int(site.port_columns.max())
+    return f"the part of {name} that stands for {short(site.reference.call.path)} (rows {first} to {last})"
+
+
 def _weights(site: Site, ours: Array, theirs: Array) -> Iterator[Finding]:
-    name = f"{short(site.port.call.path)}.weight"
+    name = _name(site, "weight")
     if ours.shape != theirs.shape or residual(theirs, ours) <= _SAME:
         return
     rows, columns = ours.shape
@@ -174,7 +184,7 @@ def _equal(one: Parameter, other: Parameter) -> bool:
 def _owner_of(site: Site, weight: Array) -> Finding | None:
     """Another projection of the reference, called by the same module, whose weight the port's is."""
     reference = site.reference
-    name = f"{short(site.port.call.path)}.weight"
+    name = _name(site, "weight")
     dtype = coarser(reference.tensor.dtype, site.port.tensor.dtype)
     for path in reference.side.children.get(reference.node.parent, ()):
         if path == reference.call.path:
@@ -258,17 +268,20 @@ def _bias(site: Site, reference: Node, port: Node) -> Iterator[Finding]:
         return
     whole = site.reference.target()
     ours = tokens(whole if site.columns is None else whole[..., site.columns])
-    theirs = tokens(site.port.target())
+    whole = site.port.target()
+    theirs = tokens(whole if site.port_columns is None else whole[..., site.port_columns])
     if ours.shape != theirs.shape or len(ours) < 2:
         return
     own, other = _bias_values(site.reference, reference), _bias_values(site.port, port)
     if own is not None and site.columns is not None:
         own = own[site.columns]
+    if other is not None and site.port_columns is not None:
+        other = other[site.port_columns]
     gap = (ours - theirs).mean(0)
     left = residual(theirs + gap, ours)
     if left > site.fit or residual(theirs, ours) < 3 * left:
         return
-    name = f"{short(site.port.call.path)}.bias"
+    name = _name(site, "bias")
     if own is not None and own.shape == gap.shape and residual(gap - (0 if other is None else -other), own) < 1e-2:
         state = (
             "the port has none" if other is None else "the port's is zero" if not other.any() else "the port's differs"
