@@ -14,15 +14,16 @@ from twinlens.tracing.record import Parameter
 _MODULUS = 1 << 64
 
 
-def fingerprints(nodes: Iterable[Node]) -> dict[str, str | None]:
-    """By the hash of a parameter's values: the node that owns it; None where several do, or the parameter is tied."""
-    found: dict[str, str | None] = {}
+def fingerprints(nodes: Iterable[Node]) -> dict[tuple[str, int], str | None]:
+    """By the hash of a parameter's values and their number, since zeros add nothing to the hash: the node that owns it;
+    None where several do, or the parameter is tied."""
+    found: dict[tuple[str, int], str | None] = {}
     for node in nodes:
         for parameter in node.parameters:
             if parameter.fingerprint is None or parameter.is_buffer or elements(parameter.tensor.shape) < 2:
                 continue
-            values = parameter.fingerprint.values
-            found[values] = node.path if values not in found else None
+            key = parameter.fingerprint.values, elements(parameter.tensor.shape)
+            found[key] = node.path if key not in found else None
     return found
 
 
