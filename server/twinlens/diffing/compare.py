@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -19,8 +19,7 @@ _INFINITE = 1e30
 Basis = Literal["values", "statistics", "printed", "nothing"]
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(NamedTuple):
     """Of a port's tensor from the reference's. `relative` is |p - r| / |r| in L2, `inf` where NaN or Inf stand at other
     places or the shapes cannot be brought together, NaN where neither has a finite number."""
 

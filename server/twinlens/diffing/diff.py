@@ -105,11 +105,12 @@ def diff_folders(
 ) -> Diff:
     """Load both traces and compare them. Raises `TraceError` where one cannot be read."""
     tell = on_progress or (lambda _stage: None)
-    tell("reading the reference")
-    ours = load_trace(reference)
-    tell("reading the port")
-    theirs = load_trace(port)
-    return diff_traces(ours, theirs, options, on_progress)
+    with _without_garbage_collection():
+        tell("reading the reference")
+        ours = load_trace(reference)
+        tell("reading the port")
+        theirs = load_trace(port)
+        return diff_traces(ours, theirs, options, on_progress)
 
 
 def diff_traces(

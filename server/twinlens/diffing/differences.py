@@ -74,24 +74,27 @@ class Differences:
     def _note(self, point: Point, item: PairedCall) -> None:
         if not point.difference.is_comparable:
             return
-        error = self.error(point)
-        self.at.setdefault((self._shown_by(point, item), point.side), []).append((point, item))
-        is_beyond = error > self.limits.floor(point)
-        self.is_any_beyond = self.is_any_beyond or is_beyond
+        error, floor = self.error(point), self.limits.floor(point)
+        shown = point, item
+        self.at.setdefault((self._shown_by(point, item), point.side), []).append(shown)
         for tensor in point.reference:
             known = self.points.get(tensor.id)
             if known is None or error < self.error(known[0]):
-                self.points[tensor.id] = (point, item)
-        if not is_beyond:
+                self.points[tensor.id] = shown
+        if error > floor:
+            self.is_any_beyond = True
+        else:
             for tensor in point.port:
-                self.agreeing_ports.setdefault(tensor.id, set()).update(t.id for t in point.reference)
+                self.agreeing_ports.setdefault(tensor.id, set()).update([t.id for t in point.reference])
 
     def _shown_by(self, point: Point, item: PairedCall) -> int:
         """The reference's call that shows a point; of the outputs of several, the first that differs, or the last."""
         if point.side == "inputs":
             return item.reference[0]
+        if len(item.reference) == 1 or not self.is_beyond(point):
+            return item.reference[-1]
         floor = self.limits.floor(point)
-        parts = self.comparison.parts(item.pair, point) if self.error(point) > floor else []
+        parts = self.comparison.parts(item.pair, point)
         if len(point.reference) == len(item.reference) == len(parts):
             return next(
                 (call for call, part in zip(item.reference, parts, strict=True) if part.error > floor),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -36,8 +36,7 @@ _ENOUGH_ROWS = 0.3
 """Share of a fused projection's rows that must be found again for the others' places to follow."""
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(NamedTuple):
     """A tensor of the reference (or several that are joined into one) and the port's that stands for it."""
 
     side: SlotSide
@@ -66,8 +65,7 @@ class Part:
     error: float
 
 
-@dataclass(frozen=True, slots=True)
-class PairedCall:
+class PairedCall(NamedTuple):
     """One call of a pair of modules, on both sides."""
 
     pair: Pair
@@ -90,7 +88,7 @@ class Comparison:
     alignment: Alignment
     tolerance: Tolerance
     _columns: dict[tuple[str, ...], Columns | None] = field(default_factory=dict)
-    _done: dict[tuple[object, ...], tuple[Difference, Difference | None]] = field(default_factory=dict)
+    _done: dict[tuple[object, ...], tuple[Difference, Difference | None, float]] = field(default_factory=dict)
 
     def paired_calls(self) -> Iterator[PairedCall]:
         """In the order in which the reference entered them."""
@@ -104,10 +102,8 @@ class Comparison:
     def _calls(self, side: Side, paths: tuple[str, ...]) -> dict[tuple[int, int], tuple[int, ...]]:
         """By forward and number: the calls of all `paths`."""
         if len(paths) == 1:
-            all_calls = side.trace.calls
-            return {
-                (all_calls[index].forward, all_calls[index].number): (index,) for index in side.nodes[paths[0]].calls
-            }
+            own = [side.trace.calls[index] for index in side.nodes[paths[0]].calls]
+            return {(call.forward, call.number): (call.index,) for call in own}
         calls: dict[tuple[int, int], tuple[int, ...]] = {}
         for path in paths:
             for index in side.nodes[path].calls:
@@ -119,14 +115,13 @@ class Comparison:
     def _paired_call(self, pair: Pair, ours: tuple[int, ...], theirs: tuple[int, ...]) -> PairedCall:
         reference = [self.reference.trace.calls[index] for index in ours]
         port = [self.port.trace.calls[index] for index in theirs]
-        inputs = tuple(
-            self._point("inputs", (a,), (b,), pair) for a, b in match_slots(reference[0].inputs, port[0].inputs)
-        )
+        matched = match_slots(reference[0].inputs, port[0].inputs)
+        inputs = tuple([self._point("inputs", (a,), (b,), pair) for a, b in matched])
         if pair.is_group:
             outputs = tuple(self._joined_point(pair, reference, port))
         else:
             matched = match_slots(reference[0].outputs, port[0].outputs)
-            outputs = tuple(self._point("outputs", (a,), (b,), pair) for a, b in matched)
+            outputs = tuple([self._point("outputs", (a,), (b,), pair) for a, b in matched])
         return PairedCall(pair, ours, theirs, inputs, outputs, self._note(reference, port, outputs))
 
     def _note(self, reference: list[Call], port: list[Call], outputs: tuple[Point, ...]) -> str:
@@ -148,23 +143,18 @@ class Comparison:
     def _point(self, side: SlotSide, ours: tuple[Slot, ...], theirs: tuple[Slot, ...], pair: Pair) -> Point:
         reference = tuple([slot.tensor for slot in ours if slot.tensor is not None])
         port = tuple([slot.tensor for slot in theirs if slot.tensor is not None])
-        columns = self._columns_of(pair) if side == "outputs" else None
-        transform = None if side == "inputs" or pair.transform.is_identity else pair.transform
-        key = (
-            reference[0].id if len(reference) == 1 else tuple([t.id for t in reference]),
-            port[0].id if len(port) == 1 else tuple([t.id for t in port]),
-            pair.reference if columns is not None else transform,
-        )
+        places = ours[0].place, theirs[0].place
         if side == "inputs" and self.reference.nodes[pair.reference[0]].kind == "softmax":
             scores = self._of_scores(reference[0], port[0])
-            return Point(
-                side, ours[0].place, theirs[0].place, reference, port, scores, None, _least_error(scores, None)
-            )
-        if key not in self._done:
-            self._done[key] = self._compared(reference, port, pair if side == "outputs" else None, columns)
-        difference, permuted = self._done[key]
-        error = _least_error(difference, permuted)
-        return Point(side, ours[0].place, theirs[0].place, reference, port, difference, permuted, error)
+            return Point(side, *places, reference, port, scores, None, _least_error(scores, None))
+        columns = self._columns_of(pair) if side == "outputs" else None
+        is_plain_pair = side == "inputs" or (columns is None and pair.transform.is_identity)
+        key = (*[t.id for t in reference], -1, *[t.id for t in port], None if is_plain_pair else pair)
+        done = self._done.get(key)
+        if done is None:
+            difference, permuted = self._compared(reference, port, pair if side == "outputs" else None, columns)
+            done = self._done[key] = difference, permuted, _least_error(difference, permuted)
+        return Point(side, *places, reference, port, *done)
 
     def _compared(
         self, reference: tuple[Tensor, ...], port: tuple[Tensor, ...], pair: Pair | None, columns: Columns | None
@@ -181,7 +171,7 @@ class Comparison:
         if r.dtype == p.dtype and r.shape == p.shape and not r.pieces and not p.pieces:
             ours, theirs = self.reference.values.raw(r), self.port.values.raw(p)
             if same_bytes(ours, theirs) and not _non_finite(r):
-                return replace(SAME, reference=math.nan)
+                return SAME._replace(reference=math.nan)
         ours, theirs = self.reference.values.array(r), self.port.values.array(p)
         both = conformed(ours, theirs)
         if both is None:
@@ -272,13 +262,12 @@ class Comparison:
         return self._columns_of(pair)
 
     def _found_columns(self, pair: Pair) -> Columns | None:
-        ours = [self.reference.nodes[path] for path in pair.reference]
-        theirs = [self.port.nodes[path] for path in pair.port]
         if not pair.transform.is_identity:
             return None
-        for node in (*ours, *theirs):
-            if node.is_function or not node.parameters:
-                return None
+        ours = [self.reference.nodes[path] for path in pair.reference]
+        theirs = [self.port.nodes[path] for path in pair.port]
+        if any(node.is_function or not node.parameters for node in (*ours, *theirs)):
+            return None
         if not pair.is_group and _equal_weights(ours[0].parameters, theirs[0].parameters):
             return None
         rows = [output_rows(self.reference, node) for node in ours]
@@ -352,9 +341,9 @@ def _tensors(slots: tuple[Slot, ...]) -> list[Slot]:
 
 def _may_match(slot: Slot, other: Slot) -> bool:
     a, b = slot.tensor, other.tensor
-    if a is None or b is None or _sort(a.dtype) != _sort(b.dtype):
+    if a is None or b is None or (a.dtype != b.dtype and _sort(a.dtype) != _sort(b.dtype)):
         return False
-    return may_conform(a.shape, b.shape)
+    return a.shape == b.shape or may_conform(a.shape, b.shape)
 
 
 @cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from twinlens.diffing.align import Pair
 from twinlens.diffing.columns import matrix_of
@@ -13,7 +13,8 @@ _MOST_NAMED = 3
 
 def unseen_weights(judge: Judge) -> Iterator[str]:
     """One note, where there are any: an embedding's rows, say, that no token of the input asks for."""
-    names = [name for pair in _agreeing(judge) if (name := _other_matrix(judge, pair))]
+    others = {pair: name for pair in judge.comparison.alignment.pairs if (name := _other_matrix(judge, pair))}
+    names = [others[pair] for pair in _agreeing(judge, others)] if others else []
     if names:
         more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
         verb = "differ" if len(names) > 1 else "differs"
@@ -23,17 +24,20 @@ def unseen_weights(judge: Judge) -> Iterator[str]:
         )
 
 
-def _agreeing(judge: Judge) -> Iterator[Pair]:
-    """Pairs of one module each, all of whose calls agree."""
+def _agreeing(judge: Judge, pairs: Container[Pair]) -> Iterator[Pair]:
+    """Those of `pairs` all of whose calls agree."""
     agrees: dict[Pair, bool] = {}
     for item in judge.calls:
-        if not item.pair.is_group:
+        if item.pair in pairs:
             agrees[item.pair] = judge.verdict(item)[0] == "agrees" and agrees.get(item.pair, True)
     yield from (pair for pair, is_so in agrees.items() if is_so)
 
 
 def _other_matrix(judge: Judge, pair: Pair) -> str | None:
-    """The name of the port's matrix, where its values are other ones than the reference's, in whatever order."""
+    """Of one module each: the name of the port's matrix, where its values are other ones than the reference's, in
+    whatever order."""
+    if pair.is_group:
+        return None
     ours = matrix_of(judge.reference.nodes[pair.reference[0]])
     theirs = matrix_of(judge.port.nodes[pair.port[0]])
     if ours is None or theirs is None or ours.fingerprint is None or theirs.fingerprint is None:

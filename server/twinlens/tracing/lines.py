@@ -217,27 +217,37 @@ def read_parameter(fields: Mapping[str, Any], rank: int) -> Parameter:
     )
 
 
-def read_call(fields: Mapping[str, Any], tensors: Mapping[int, Tensor]) -> Call:
-    """An `enter` line's call; `tensors` holds all that the record mentioned so far, by id.
-
-    Raises:
-        KeyError: a slot names a tensor that no line has described.
-    """
+def read_call(
+    fields: Mapping[str, Any],
+    inputs: tuple[Slot, ...],
+    outputs: tuple[Slot, ...] = (),
+    seconds: float | None = None,
+    error: Error | None = None,
+) -> Call:
+    """The call of an `enter` line with these `fields`, and what was said of it as it was left."""
     return Call(
-        index=fields["call"],
-        parent=fields["parent"],
-        forward=fields["forward"],
-        path=fields["path"],
-        class_name=fields["class"],
-        number=fields["number"],
-        inputs=read_slots(fields["inputs"], tensors),
-        is_function=fields.get("function", False),
+        fields["call"],
+        fields["parent"],
+        fields["forward"],
+        fields["path"],
+        fields["class"],
+        fields["number"],
+        inputs,
+        outputs,
+        seconds,
+        error,
+        fields.get("function", False),
     )
 
 
 def read_slots(fields: Iterable[tuple[str, int | str]], tensors: Mapping[int, Tensor]) -> tuple[Slot, ...]:
+    """`tensors` holds all that the record mentioned so far, by id.
+
+    Raises:
+        KeyError: a slot names a tensor that no line has described.
+    """
     return tuple(
-        Slot(place, None, value) if isinstance(value, str) else Slot(place, tensors[value]) for place, value in fields
+        [Slot(place, None, value) if isinstance(value, str) else Slot(place, tensors[value]) for place, value in fields]
     )
 
 
