@@ -17,7 +17,7 @@ from twinlens.diffing.alike_parameters import (
     alike_group,
     alike_parameters,
     fingerprints,
-    hash_sum,
+    joined_hash,
     neighbours,
     weight_hash,
 )
@@ -191,11 +191,11 @@ class _Draft:
     def _pair_fused(self, ones: list[Node], parts: list[Node], add: Callable[[str, tuple[str, ...]], None]) -> None:
         """Pair each of `ones` with the 2 or 3 neighbours on `side` whose values it holds all."""
         groups = [some for group in neighbours(parts) for size in (2, 3) for some in combinations(group, size)]
-        by_hash = {hash_sum(some): some for some in groups if hash_sum(some) is not None}
+        by_hash = {joined: some for some in groups if (joined := joined_hash(some)) is not None}
         used: set[str] = set()
         for node in ones:
             own = weight_hash(node)
-            many = by_hash.get(int(own, 16)) if own else None
+            many = by_hash.get(own) if own else None
             if many is None:
                 many = alike_group(node, groups)
             if many and used.isdisjoint(item.path for item in many):

@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from twinlens.diffing.alike import elements
 from twinlens.diffing.nodes import Node
 from twinlens.diffing.noise import noise_of
-from twinlens.tracing.record import Parameter
-
-_MODULUS = 1 << 64
+from twinlens.tracing.record import Parameter, values_of_joined
 
 
 def fingerprints(nodes: Iterable[Node]) -> dict[tuple[str, int], str | None]:
@@ -27,9 +25,11 @@ def fingerprints(nodes: Iterable[Node]) -> dict[tuple[str, int], str | None]:
     return found
 
 
-def hash_sum(nodes: Iterable[Node]) -> int | None:
+def joined_hash(nodes: Iterable[Node]) -> str | None:
+    """Of the values of the nodes' matrices together; None where one has no hash."""
     hashes = [weight_hash(node) for node in nodes]
-    return sum(int(item, 16) for item in hashes if item) % _MODULUS if None not in hashes else None
+    known = [item for item in hashes if item is not None]
+    return values_of_joined(known) if len(known) == len(hashes) else None
 
 
 def alike_parameters(ours: list[Node], theirs: list[Node]) -> Iterator[tuple[str, str]]:

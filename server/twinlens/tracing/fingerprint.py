@@ -1,9 +1,9 @@
 """Hashes of a tensor's values that survive, or name, a transposition.
 
-Each value's float32 bits are mixed and squared; `values` is the sum of the squares, `ordered` the sum of each square
-times an odd number that grows with its place. Sums are modulo 2**64, which is what torch's int64 does. A value that
-float32 does not hold counts with the float64 bits of what it leaves out, so that equal values in any two dtypes hash
-alike. -0.0 counts as 0.0, every NaN as the same NaN.
+Each value's float32 bits are mixed into a 32-bit number m. Of each hash the lower half is the sum of m². The upper half
+of `values` is the sum of m, of `ordered` the sum of m times an odd number that grows with its place. Every half is
+modulo 2**32, which is what torch's int32 does. A value that float32 does not hold counts with the float64 bits of what
+it leaves out, so that equal values in any two dtypes hash alike. -0.0 counts as 0.0, every NaN as the same NaN.
 """
 
 from __future__ import annotations
@@ -18,61 +18,77 @@ import torch
 from twinlens.tracing.record import Fingerprint
 
 _PIECE = 32000
-_MODULUS = 1 << 64
+"""Elements: so many stay in a core's cache, and torch works on them in one thread."""
+_MODULUS = 1 << 32
 
 
-def fingerprint(tensor: torch.Tensor) -> Fingerprint:
-    """Of a dense tensor with values, of any shape, dtype and device.
+def fingerprint(tensor: torch.Tensor, *, is_plain: bool = False) -> Fingerprint:
+    """Of a dense tensor with values, of any shape, dtype and device; `is_plain` where it is known to hold neither
+    zeros nor NaN.
 
-    For a batch of matrices (B, R, C) with mixes h, `ordered` is the sum of h[b, i, j] (2 (b R C + i C + j) + 1), and
-    `transposed` the sum of h[b, i, j] (2 (b R C + j R + i) + 1). Both need only the sums of h along each of the three
-    dimensions, so that one reading of the values gives all.
+    For a batch of matrices (B, R, C), `ordered` weighs m[b, i, j] by 2 (b R C + i C + j) + 1, and `transposed` by
+    2 (b R C + j R + i) + 1. Both need only the sums of m along each of the three dimensions, so that one reading of the
+    values gives all.
     """
     if tensor.numel() == 0:
         return Fingerprint(*("0" * 16,) * 3)
     batch = tensor.detach().reshape(-1, *tensor.shape[-2:]) if tensor.dim() > 1 else tensor.detach().reshape(1, 1, -1)
     _depth, height, width = batch.shape
-    sums = _mixed_sums(batch)
+    sums = _sums_of_batch(batch, is_plain=is_plain)
     total = int(sums.rows.sum())
-    deep, down, across = (_weighted(sums_along) for sums_along in sums)
+    deep, down, across = (_weighted(item) for item in (sums.matrices, sums.rows, sums.columns))
     before = 2 * height * width * deep + total
     hashes = (total, before + 2 * (width * down + across), before + 2 * (height * across + down))
-    return Fingerprint(*(f"{number % _MODULUS:016x}" for number in hashes))
+    return Fingerprint(*(f"{number % _MODULUS:08x}{sums.squares % _MODULUS:08x}" for number in hashes))
 
 
-class _MixedSums(NamedTuple):
-    """int64, modulo 2**64: over all but one dimension of a batch (B, R, C) of mixes."""
+class _Sums(NamedTuple):
+    """int32, modulo 2**32: of m over all but one dimension of a batch (B, R, C), and of all m²."""
 
     matrices: torch.Tensor
     rows: torch.Tensor
     columns: torch.Tensor
+    squares: int
 
 
 def _weighted(sums: torch.Tensor) -> int:
     return int((sums * torch.arange(len(sums), device=sums.device)).sum())
 
 
-def _mixed_sums(batch: torch.Tensor) -> _MixedSums:
+def _sums_of_batch(batch: torch.Tensor, *, is_plain: bool) -> _Sums:
     depth, height, width = batch.shape
-    sums = _MixedSums(*(torch.zeros(size, dtype=torch.int64, device=batch.device) for size in batch.shape))
-    rows_a_piece = max(1, _PIECE // max(1, width) if batch.device.type == "cpu" else height)
-    matrices_a_piece = max(1, rows_a_piece // max(1, height))
-    columns_a_piece = _PIECE if batch.device.type == "cpu" else width
-    for first, top, left in product(
-        range(0, depth, matrices_a_piece), range(0, height, rows_a_piece), range(0, width, columns_a_piece)
-    ):
-        some, lines = slice(first, first + matrices_a_piece), slice(top, top + rows_a_piece)
-        columns = slice(left, left + columns_a_piece)
-        mixes = _mix(_bits(batch[some, lines, columns])).to(batch.device)
-        in_rows = mixes.sum(2)
-        if depth > 1:  # of a single one it has no weight
-            sums.matrices[some].add_(in_rows.sum(1))
-        sums.rows[lines].add_(in_rows.sum(0) if len(in_rows) > 1 else in_rows[0])
-        sums.columns[columns].add_(mixes.sum((0, 1)))
-    return sums
+    if depth > 1 and height * width <= _PIECE:  # many small ones, such as the kernels of a convolution
+        in_each, over_all, squares = _sums(batch.reshape(depth, -1), is_plain=is_plain)
+        plane = over_all.reshape(height, width)
+        return _Sums(in_each, _added(plane, 1), _added(plane, 0), squares)
+    found = [_sums(matrix, is_plain=is_plain) for matrix in batch]
+    rows = found[0][0] if depth == 1 else _added(torch.stack([item[0] for item in found]), 0)
+    columns = found[0][1] if depth == 1 else _added(torch.stack([item[1] for item in found]), 0)
+    matrices = torch.stack([_added(item[0], 0) for item in found])
+    return _Sums(matrices, rows, columns, sum(item[2] for item in found))
 
 
-def _bits(values: torch.Tensor) -> torch.Tensor:
+def _sums(matrix: torch.Tensor, *, is_plain: bool) -> tuple[torch.Tensor, torch.Tensor, int]:
+    """Of m in each row and in each column, and of all m²."""
+    height, width = matrix.shape
+    rows, columns = (torch.zeros(size, dtype=torch.int32, device=matrix.device) for size in matrix.shape)
+    high = max(1, _PIECE // width) if matrix.device.type == "cpu" else height
+    wide = _PIECE if matrix.device.type == "cpu" else width
+    squares = 0
+    for top, left in product(range(0, height, high), range(0, width, wide)):
+        piece = matrix[top : top + high, left : left + wide]
+        mixed = _mixed(_bits(piece, is_plain=is_plain)).to(matrix.device)
+        rows[top : top + high] += _added(mixed, 1)
+        columns[left : left + wide] += _added(mixed, 0)
+        squares += int(mixed.mul_(mixed).sum(dtype=torch.int32))
+    return rows, columns, squares
+
+
+def _added(numbers: torch.Tensor, dimension: int) -> torch.Tensor:
+    return numbers.sum(dimension, dtype=torch.int32)
+
+
+def _bits(values: torch.Tensor, *, is_plain: bool) -> torch.Tensor:
     """int32 of the same shape, one number a value: of a complex one, those of both parts joined."""
     if values.device.type == "mps":  # no float64 there
         values = values.cpu()
@@ -80,29 +96,29 @@ def _bits(values: torch.Tensor) -> torch.Tensor:
         values = values.dequantize()
     if values.is_complex():
         pair = torch.view_as_real(values.resolve_conj())
-        return _bits(pair[..., 0]) ^ (_bits(pair[..., 1]) * 3)
+        return _bits(pair[..., 0], is_plain=False) ^ (_bits(pair[..., 1], is_plain=False) * 3)
     if values.is_floating_point() and values.element_size() <= 4:
-        return _bits_of_float32(values.to(torch.float32))
+        single = values.to(torch.float32)
+        return (single if is_plain else _canonical(single)).view(torch.int32)
     exact = values.to(torch.float64)
     nearest = exact.to(torch.float32)
     left_out = torch.where(nearest.isfinite(), exact - nearest, torch.where(exact.isfinite(), exact, 0.0)) + 0.0
     words = left_out.view(torch.int64)
-    return _bits_of_float32(nearest) + (words * _ODD_64).bitwise_right_shift(32).to(torch.int32)
+    return _canonical(nearest).view(torch.int32) + (words * _ODD_64).bitwise_right_shift(32).to(torch.int32)
 
 
-def _bits_of_float32(values: torch.Tensor) -> torch.Tensor:
+def _canonical(values: torch.Tensor) -> torch.Tensor:
+    """A copy with one zero and one NaN."""
     values = values + 0.0
     if values.sum().isnan():  # also where infinities cancel each other: filling in no NaN does no harm
         values.masked_fill_(values.isnan(), torch.nan)
-    return values.view(torch.int32)
+    return values
 
 
-def _mix(bits: torch.Tensor) -> torch.Tensor:
-    """int64: the square of each int32, read as unsigned, after a multiplication and an xor with its upper half. No two
-    are mixed alike."""
-    words = (bits * _ODD_32).to(torch.int64).bitwise_and_(0xFFFFFFFF)
-    words.bitwise_xor_(words >> 16)
-    return words.mul_(words)
+def _mixed(bits: torch.Tensor) -> torch.Tensor:
+    """A multiplication and an xor with the upper half, which a changed sign changes throughout."""
+    words = bits * _ODD_32
+    return words.bitwise_xor_(words >> 16)
 
 
 def _signed(number: int, bits: int) -> int:

@@ -17,12 +17,12 @@ ranges in `trace.jsonl`, never through a header of the tensor file, which is onl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 RECORD_FILE = "trace.jsonl"
 TENSOR_FILE = "tensors-{number:05d}.safetensors"
 TENSOR_FILES = "tensors-*.safetensors"
@@ -194,14 +194,22 @@ class Fingerprint(NamedTuple):
     digits each.
 
     `values` does not depend on order: it is equal for a transposed, permuted, reshaped or re-interleaved tensor, and
-    it adds up (modulo 2**64) over the parts of a concatenated one. `ordered` is of the values with their row-major
-    places: equal for equal values in equal order, whatever the shape. `transposed` is `ordered` of the tensor with
-    its last two dimensions exchanged (the same as `ordered` below two dimensions).
+    it adds up over the parts of a concatenated one (see `values_of_joined`). `ordered` is of the values with their
+    row-major places: equal for equal values in equal order, whatever the shape. `transposed` is `ordered` of the tensor
+    with its last two dimensions exchanged (the same as `ordered` below two dimensions).
     """
 
     values: str
     ordered: str
     transposed: str
+
+
+def values_of_joined(parts: Iterable[str]) -> str:
+    """`Fingerprint.values` of tensors that are concatenated: each half (8 digits) is the parts' sum modulo 2**32."""
+    upper, lower = 0, 0
+    for part in parts:
+        upper, lower = upper + int(part[:8], 16), lower + int(part[8:], 16)
+    return f"{upper % (1 << 32):08x}{lower % (1 << 32):08x}"
 
 
 @dataclass(frozen=True, slots=True)

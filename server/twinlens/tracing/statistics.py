@@ -32,7 +32,7 @@ class _Sums(NamedTuple):
     squares: float
     smallest: float
     largest: float
-    nonzeros: int
+    zeros: int
     row_squares: torch.Tensor
     column_squares: torch.Tensor
 
@@ -65,20 +65,20 @@ def _sums(rows: torch.Tensor) -> _Sums:
     step = height if rows.device.type != "cpu" else max(1, _PIECE // width)
     row_squares = torch.empty(height, dtype=torch.float64, device=rows.device)
     column_squares = torch.zeros(width, dtype=torch.float64, device=rows.device)
-    total, squares, smallest, largest, nonzeros = 0.0, 0.0, math.inf, -math.inf, 0
+    wide, squared = (torch.empty(min(step, height), width, dtype=torch.float64, device=rows.device) for _ in range(2))
+    total, smallest, largest, zeros = 0.0, math.inf, -math.inf, 0
     for start in range(0, height, step):
         values = rows[start : start + step]
-        piece = values.to(torch.float64)
-        low, high = (values if rows.dtype in _COMPARED_AS_THEY_ARE else piece).aminmax()
-        nonzeros += int(piece.count_nonzero())
+        piece = wide[: len(values)].copy_(values)
+        compared = values if rows.dtype in _COMPARED_AS_THEY_ARE else piece
         total += float(piece.sum())
-        piece = piece * piece
-        in_rows = piece.sum(1)
-        row_squares[start : start + step] = in_rows
-        column_squares += piece.sum(0)
-        squares += float(in_rows.sum())
-        smallest, largest = min(smallest, float(low)), max(largest, float(high))
-    return _Sums(total, squares, smallest, largest, nonzeros, row_squares, column_squares)
+        smallest, largest = min(smallest, float(compared.amin())), max(largest, float(compared.amax()))
+        squares = torch.mul(piece, piece, out=squared[: len(values)])
+        torch.sum(squares, 1, out=row_squares[start : start + step])
+        column_squares += squares.sum(0)
+        if smallest <= 0 and float(squares.amin()) == 0:  # counting takes as long as all else together
+            zeros += piece.numel() - int(piece.count_nonzero())
+    return _Sums(total, float(row_squares.sum()), smallest, largest, zeros, row_squares, column_squares)
 
 
 def _statistics(sums: _Sums, rows: torch.Tensor) -> Statistics:
@@ -90,7 +90,7 @@ def _statistics(sums: _Sums, rows: torch.Tensor) -> Statistics:
         max=sums.largest,
         absmax=max(abs(sums.smallest), abs(sums.largest)),
         l2=math.sqrt(sums.squares),
-        zeros=rows.numel() - sums.nonzeros,
+        zeros=sums.zeros,
         nans=0,
         positive_infinities=0,
         negative_infinities=0,

@@ -240,7 +240,10 @@ def _read(tensor: torch.Tensor) -> tuple[Profile | None, Fingerprint | None]:
     if why_without_values(local):
         return None, None
     with torch.no_grad(), _plain_torch():
-        return profile(local), fingerprint(local)
+        found = profile(local)
+        statistics = found.statistics
+        is_plain = statistics is not None and statistics.zeros == statistics.nans == 0
+        return found, fingerprint(local, is_plain=is_plain)
 
 
 def _hash_of(tensor: torch.Tensor) -> str:

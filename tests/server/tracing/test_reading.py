@@ -106,7 +106,7 @@ def test_non_finite_numbers_are_strings_on_disk_and_floats_in_memory(tmp_path):
         ("", "is empty: the run ended before it began"),
         ("[1, 2]\n", "line 1: not a line of a trace"),
         ('{"kind": "module"}\n', "the first line is not that of a trace"),
-        ('{"kind": "trace", "format": 99}\n', "format 99, this Twinlens reads 1"),
+        ('{"kind": "trace", "format": 99}\n', "format 99, this Twinlens reads 2"),
         (lines.trace_line(INFO) + "\n{oops}\n", "line 2: not JSON"),
         (lines.trace_line(INFO) + '\n{"kind":"end","seconds":NaN}\n', "line 2: not JSON"),
         (lines.trace_line(INFO) + '\n{"kind":"surprise"}\n', "line 2: not a line of a trace"),
