@@ -89,6 +89,9 @@ def record(
         writer.describe(original)
         with watch(model, writer), Taps(writer):
             yield
+    except (KeyboardInterrupt, SystemExit):
+        writer.interrupt()
+        raise
     finally:
         writer.close()
         write_summaries(own_folder, prune_layers=prune_layers)

@@ -46,6 +46,12 @@ class SeenTensors(Generic[_Value]):
         if version >= 0 and local_part(tensor).is_contiguous():
             self._seen[tensor._cdata] = _Seen(_weak_tensor_reference(tensor), version, _state(tensor), value)
 
+    def update(self, tensor: torch.Tensor, value: _Value) -> None:
+        """Another value for a tensor that is known, and as it was."""
+        seen = self._seen.get(tensor._cdata)
+        if seen is not None:
+            self._seen[tensor._cdata] = seen._replace(value=value)
+
 
 def local_part(tensor: torch.Tensor) -> torch.Tensor:
     """A DTensor's part on this rank; any other tensor itself."""

@@ -145,7 +145,8 @@ class _Reader:
         self._folder = folder
         self._info: Info | None = None
         self._modules: list[Module] = []
-        self._parameters: list[Parameter] = []
+        self._parameters: dict[str, Parameter] = {}
+        """By name: what the last line of it said."""
         self._forwards: list[Forward] = []
         self._calls: list[Call | None] = []
         """None for one that has not been left."""
@@ -176,7 +177,7 @@ class _Reader:
             folder=self._folder,
             info=self._info,
             modules=tuple(self._modules),
-            parameters=tuple(self._parameters),
+            parameters=tuple(self._parameters.values()),
             forwards=tuple(self._forwards),
             calls=tuple(call or read_call(*self._entered[index]) for index, call in enumerate(self._calls)),
             is_complete=self._is_complete,
@@ -188,7 +189,7 @@ class _Reader:
     def _take_parameter(self, fields: dict[str, Any]) -> None:
         parameter = read_parameter(fields, self._rank())
         self._tensors[parameter.tensor.id] = parameter.tensor
-        self._parameters.append(parameter)
+        self._parameters[parameter.name] = parameter
 
     def _take_forward(self, fields: dict[str, Any]) -> None:
         self._forwards.append(Forward(fields["index"], fields["inputs_hash"], "unfinished"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from twinlens.tracing.identity import META, NOT_STRIDED, TRANSFORMED, SeenTensors, local_part, why_without_values
 from twinlens.tracing.metadata import distributed_rank
 from twinlens.tracing.packed import PackedTensors
-from twinlens.tracing.record import Data, Piece, Tensor
+from twinlens.tracing.record import Data, Piece, Statistics, Tensor
 from twinlens.tracing.statistics import Profile, profile
 
 _HEADER_ROOM = 1 << 18
@@ -27,7 +28,7 @@ class TensorLog:
         self._packed = PackedTensors(folder, header_room=_HEADER_ROOM, metadata=metadata)
         self._seen: SeenTensors[Tensor] = SeenTensors()
         self._storages: dict[int, tuple[StorageWeakRef, int]] = {}
-        self._count = 0
+        self._ids = count()
         self._new: list[Tensor] = []
         self.limit: int | None = None
         """Bytes that may have been written in all when values are; None for any number."""
@@ -40,27 +41,42 @@ class TensorLog:
     def close(self) -> None:
         self._packed.close()
 
-    def log(self, tensor: torch.Tensor, name: str, omitted: str, described: Profile | None = None) -> Tensor:
-        """The record of `tensor` as it is now. Its values are written under `name` unless `omitted` says why not.
-        `described` is its `profile`, where that is known."""
+    def log_parameter(self, tensor: torch.Tensor, name: str, omitted: str, statistics: Statistics | None) -> Tensor:
+        """The record of a tensor that was not logged before; it is none of those that `take_new` returns."""
+        record = self._first_record(tensor, name, omitted, Profile(statistics, None, None))
+        self._seen.put(tensor, record)
+        return record
+
+    def is_as_logged(self, tensor: torch.Tensor) -> bool:
+        """Whether nothing wrote to the tensor since it was logged."""
+        return self._seen.get(tensor) is not None
+
+    def with_statistics(self, tensor: torch.Tensor, record: Tensor, statistics: Statistics | None) -> Tensor:
+        """What `record`, that of `tensor`, is from now on."""
+        described = replace(record, statistics=statistics)
+        self._seen.update(tensor, described)
+        return described
+
+    def log(self, tensor: torch.Tensor, name: str, omitted: str) -> Tensor:
+        """The record of `tensor` as it is now. Its values are written under `name` unless `omitted` says why not."""
         seen = self._seen.get(tensor)
         if seen is not None and (omitted or not seen.omitted or seen.omitted in _NEVER_KEPT):
             return seen
         if seen is not None:
             record = self._with_values(seen, tensor, name, omitted)
         else:
-            record = self._first_record(tensor, name, omitted, described)
-            self._count += 1
+            record = self._first_record(tensor, name, omitted, None)
         self._new.append(record)
         self._seen.put(tensor, record)
         return record
 
     def _first_record(self, tensor: torch.Tensor, name: str, omitted: str, described: Profile | None) -> Tensor:
+        """`described` is the tensor's `profile`, where that is known."""
         local = local_part(tensor)
         reason = why_without_values(local)
         described = Profile(None, None, None) if reason else described or profile(local)
         record = Tensor(
-            id=self._count,
+            id=next(self._ids),
             shape=tuple(tensor.shape),
             dtype=str(tensor.dtype).removeprefix("torch."),
             stride=tuple(tensor.stride()) if tensor.layout is torch.strided else (),

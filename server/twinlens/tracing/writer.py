@@ -4,8 +4,7 @@ read."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,19 +19,17 @@ from twinlens.tracing.fingerprint import combined_hash, fingerprint
 from twinlens.tracing.identity import local_part, why_without_values
 from twinlens.tracing.leaves import argument_leaves, leaves, positional_names
 from twinlens.tracing.metadata import describe_module
+from twinlens.tracing.parameters import ParameterLog
 from twinlens.tracing.patterns import is_named
 from twinlens.tracing.record import (
     RECORD_FILE,
     Call,
     Error,
-    Fingerprint,
     Forward,
     Info,
-    Parameter,
     Slot,
     TraceError,
 )
-from twinlens.tracing.statistics import Profile, profile
 from twinlens.tracing.tensors import TensorLog
 from twinlens.tracing.tracebacks import user_frames
 from twinlens.tracing.watch import module_paths
@@ -81,6 +78,11 @@ class TraceWriter:
         self._root_class = info.class_name
         self._on_progress = on_progress
         self._tensors = TensorLog(folder, metadata={"class": info.class_name, "created": info.created})
+        self._parameters = ParameterLog(
+            self._tensors,
+            lambda parameter: self._line(lines.parameter_line(parameter)),
+            stats_only=recording.stats_only,
+        )
         self._stack: list[_Open] = []
         self._numbers: dict[str, int] = {}
         self._calls = 0
@@ -97,17 +99,17 @@ class TraceWriter:
             self._line(lines.module_line(describe_module(module, paths)))
         budget = self._recording.max_bytes
         self._tensors.limit = None if budget is None else budget // 4
-        pool = ThreadPoolExecutor(torch.get_num_threads(), thread_name_prefix="twinlens")
-        try:
-            with torch.no_grad(), _plain_torch():
-                for parameter in self._parameters(model, pool):
-                    self._line(lines.parameter_line(parameter))
-        finally:
-            pool.shutdown(cancel_futures=True)
+        with torch.no_grad(), _plain_torch():
+            self._parameters.begin(model, self._root_class)
         self._tensors.limit = budget
+
+    def interrupt(self) -> None:
+        """Read no more parameters: whoever interrupts does not want to wait."""
+        self._parameters.cancel()
 
     def close(self) -> None:
         """Write the last line. A record that was not closed is one of a killed run."""
+        self._parameters.close()
         self._tensors.close()
         self._line(lines.end_line(time.perf_counter() - self._began))
         self._stream.close()
@@ -138,6 +140,8 @@ class TraceWriter:
         self._end_forward("complete")
 
     def fail(self, error: BaseException) -> None:
+        if not isinstance(error, Exception):
+            self.interrupt()
         entered = self._stack.pop()
         if entered.call is not None:
             seconds = time.perf_counter() - entered.began
@@ -186,6 +190,7 @@ class TraceWriter:
             return
         seconds = time.perf_counter() - self._forward_began
         self._forward_began = None
+        self._parameters.finish()
         self._line(lines.forward_end_line(Forward(self._forwards, self._inputs_hash, status, seconds)))
         self._forwards += 1
 
@@ -195,34 +200,15 @@ class TraceWriter:
 
     def _slots(self, found: Iterable[tuple[str, torch.Tensor | str]], entered: _Open, name: str) -> tuple[Slot, ...]:
         omitted = "stats only" if self._recording.stats_only else "" if entered.keeps_values else "filtered"
-        return tuple(
-            Slot(place, None, value)
-            if isinstance(value, str)
-            else Slot(place, self._tensors.log(value, f"{name}.{place}" if place else name, omitted))
-            for place, value in found
-        )
-
-    def _parameters(self, model: nn.Module, pool: ThreadPoolExecutor) -> Iterator[Parameter]:
-        aliases: dict[torch.Tensor, list[str]] = {}
-        for name, tensor in (
-            *model.named_parameters(remove_duplicate=False),
-            *model.named_buffers(remove_duplicate=False),
-        ):
-            aliases.setdefault(tensor, []).append(f"{self._root_class}.{name}")
-        persistent = set(model.state_dict(keep_vars=True).values())
-        omitted = "stats only" if self._recording.stats_only else ""
-        read = pool.map(_read, aliases)
-        for (tensor, (name, *others)), (described, print_) in zip(aliases.items(), read, strict=True):
-            logged = self._tensors.log(tensor, name, omitted, described)
-            self._tensors.take_new()
-            yield Parameter(
-                name=name,
-                aliases=tuple(others),
-                is_buffer=not isinstance(tensor, nn.Parameter),
-                is_persistent=tensor in persistent,
-                tensor=logged,
-                fingerprint=print_,
-            )
+        slots: list[Slot] = []
+        for place, value in found:
+            if isinstance(value, str):
+                slots.append(Slot(place, None, value))
+                continue
+            if self._parameters.is_open(value):
+                self._parameters.finish()
+            slots.append(Slot(place, self._tensors.log(value, f"{name}.{place}" if place else name, omitted)))
+        return tuple(slots)
 
     def _line(self, line: str) -> None:
         self._stream.write(f"{line}\n".encode())
@@ -232,18 +218,6 @@ class TraceWriter:
 def _forward_names(cls: type[nn.Module]) -> tuple[str, ...]:
     """Of the positional parameters of the class's forward, `self` left out."""
     return positional_names(cls.forward)[1:]
-
-
-def _read(tensor: torch.Tensor) -> tuple[Profile | None, Fingerprint | None]:
-    """What there is to know of a parameter's values, in whichever thread."""
-    local = local_part(tensor)
-    if why_without_values(local):
-        return None, None
-    with torch.no_grad(), _plain_torch():
-        found = profile(local)
-        statistics = found.statistics
-        is_plain = statistics is not None and statistics.zeros == statistics.nans == 0
-        return found, fingerprint(local, is_plain=is_plain)
 
 
 def _hash_of(tensor: torch.Tensor) -> str:
