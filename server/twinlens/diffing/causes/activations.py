@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import permutations
 
 import numpy as np
@@ -21,19 +22,31 @@ _SMALL_SAMPLE = 2_000
 _LARGE_SAMPLE = 100_000
 _MOST_SEEN = 8
 _MOST_ADDENDS = 6
+_NOTHING = list(ACTIVATIONS).index("nothing")
 _MOST_MISSES = 0.015
 """Share of elements that a formula may not give bit for bit, and by how much another must be worse."""
 _TOLD_APART = 3.0
 """How many times better than the other side's function a function must describe a side."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Part:
     """A tensor that may be a factor, of the target's shape."""
 
     label: str
     identity: Identity
     values: Array
+
+    @cached_property
+    def few(self) -> Array:
+        """A small sample."""
+        return _sampled(self.values, _SMALL_SAMPLE)
+
+    @cached_property
+    def activated(self) -> Array:
+        """(activations, sample): what each of `ACTIVATIONS` makes of it."""
+        with np.errstate(all="ignore"):
+            return np.stack([function(self.few) for function in ACTIVATIONS.values()])
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +68,13 @@ class _Product:
 def find(site: Site) -> Iterator[Finding]:
     if not site.is_comparable or len(site.port.tensor.shape) < 2:
         return
-    found = list(_of_whole(site))
-    yield from found or _of_rest(site)
+    views = _lifted(site)
+    parts = tuple(list(_parts(view, view.tensor.shape, site)) for view in views)
+    found = list(_of_whole(site, views, parts))
+    yield from found or _of_rest(site, parts)
 
 
-def _of_rest(site: Site) -> Iterator[Finding]:
+def _of_rest(site: Site, parts: Sequence[list[_Part]]) -> Iterator[Finding]:
     """Of what both sides add to the same tensor, such as the stream that a block is given."""
     ours, theirs = ({site.identity(view, seen.tensor): seen for seen in _addends(view)} for view in site.views)
     for identity in [identity for identity in ours if identity in theirs]:
@@ -71,7 +86,7 @@ def _of_rest(site: Site) -> Iterator[Finding]:
         )
         found = [
             replace(finding, message=f"of what is added to {second.label}, {finding.message}")
-            for finding in _of_whole(rest)
+            for finding in _of_whole(rest, _lifted(rest), parts)
         ]
         if found:
             yield from found
@@ -83,14 +98,13 @@ def _addends(view: View) -> list[Seen]:
     return [seen for seen in view.seen[-_MOST_ADDENDS:] if math.prod(seen.tensor.shape) == size]
 
 
-def _of_whole(site: Site) -> Iterator[Finding]:
-    views = _lifted(site)
-    ours, theirs = (_best_product(view, site) for view in views)
-    otherwise = _made_otherwise(site, views, (ours, theirs))
+def _of_whole(site: Site, views: tuple[View, View], parts: Sequence[list[_Part]]) -> Iterator[Finding]:
+    ours, theirs = (_best_product(view, own, site) for view, own in zip(views, parts, strict=True))
+    otherwise = _made_otherwise(site, views, parts, (ours, theirs))
     if otherwise is not None:
         yield otherwise
     if ours is None and theirs is None and site.is_clean:
-        yield from _of_an_unseen_product(site)
+        yield from _of_an_unseen_product(site, parts[1])
     if ours is None or theirs is None or otherwise is not None:
         return
     if ours.value is not None and theirs.value is not None and ours.gate.identity == theirs.value.identity:
@@ -127,14 +141,17 @@ def _around(view: View) -> View:
 
 
 def _made_otherwise(
-    site: Site, views: tuple[View, View], products: tuple[_Product | None, _Product | None]
+    site: Site,
+    views: tuple[View, View],
+    parts: Sequence[list[_Part]],
+    products: tuple[_Product | None, _Product | None],
 ) -> Finding | None:
     """One side is an activation of a factor times another, the other side something else of the same factors."""
     for known, odd in ((0, 1), (1, 0)):
         product = products[known]
         if product is None or _is_alike(product, products[odd]):
             continue
-        form = _form_of(views[odd], product, site)
+        form = _form_of(views[odd].target(), parts[odd], product, site)
         if form is None:
             continue
         value = "" if product.value is None else f", times {product.value.label}"
@@ -164,7 +181,7 @@ def _handed_on_by(view: View) -> int | None:
     return found
 
 
-def _of_an_unseen_product(site: Site) -> Iterator[Finding]:
+def _of_an_unseen_product(site: Site, parts: list[_Part]) -> Iterator[Finding]:
     """Both sides multiply by a factor that no call shows, one an activation of a tensor, the other another of it: the
     ratio of the two sides then is that of the two activations."""
     both = conformed(site.reference.target(), site.port.target())
@@ -172,9 +189,9 @@ def _of_an_unseen_product(site: Site) -> Iterator[Finding]:
         return
     t, p = (_sampled(values, _SMALL_SAMPLE) for values in both)
     best = (math.inf, "", "", "")
-    for part in _parts(site.port, site.port.tensor.shape, site):
+    for part in [part for part in parts if part.few.size == p.size]:
+        made = dict(zip(ACTIVATIONS, part.activated, strict=True))
         with np.errstate(all="ignore"):
-            made = {name: function(_sampled(part.values, _SMALL_SAMPLE)) for name, function in ACTIVATIONS.items()}
             for first, second in permutations(made, 2):
                 left = residual(p * made[first], t * made[second])
                 best = min(best, (left, first, second, part.label))
@@ -197,17 +214,15 @@ def _factors(product: _Product) -> set[Identity]:
     return {part.identity for part in (product.gate, product.value) if part is not None}
 
 
-def _form_of(view: View, product: _Product, site: Site) -> Form | None:
+def _form_of(target: Array, parts: list[_Part], product: _Product, site: Site) -> Form | None:
     """How a side makes its tensor of the factors that the other side's product has."""
-    target = view.target()
-    parts = {part.identity: part for part in _parts(view, target.shape, site)}
-    gate = parts.get(product.gate.identity)
-    value = parts.get(product.value.identity) if product.value is not None else None
+    by_identity = {part.identity: part for part in parts}
+    gate = by_identity.get(product.gate.identity)
+    value = by_identity.get(product.value.identity) if product.value is not None else None
     if gate is None or (product.value is not None and value is None):
         return None
-    x = _sampled(gate.values, _SMALL_SAMPLE)
-    other = None if value is None else (value.label, _sampled(value.values, _SMALL_SAMPLE))
-    return form_of(_sampled(target, _SMALL_SAMPLE), (gate.label, x), other, site.fit)
+    other = None if value is None else (value.label, value.few)
+    return form_of(_sampled(target, _SMALL_SAMPLE), (gate.label, gate.few), other, site.fit)
 
 
 def _told_apart(ours: _Product, theirs: _Product) -> tuple[str, str] | None:
@@ -232,21 +247,28 @@ def _told_apart(ours: _Product, theirs: _Product) -> tuple[str, str] | None:
     return (first, second) if is_clear else None
 
 
-def _best_product(view: View, site: Site) -> _Product | None:
+def _best_product(view: View, parts: list[_Part], site: Site) -> _Product | None:
     target = view.target()
     if not np.isfinite(target).any():
         return None
-    parts = list(_parts(view, target.shape, site))
-    found = [
-        _measured(view, target, gate, value, _SMALL_SAMPLE)
-        for gate in parts
-        for value in (None, *(other for other in parts if other is not gate))
-    ]
-    good = [item for item in found if item.error[item.best] <= site.fit and item.best != "nothing"]
-    if not good:
-        return None
-    best = min(good, key=lambda item: item.error[item.best])
-    return _measured(view, target, best.gate, best.value, _LARGE_SAMPLE)
+    y = _sampled(target, _SMALL_SAMPLE)
+    best: tuple[float, _Part, _Part | None] | None = None
+    for gate in parts:
+        for value in (None, *(other for other in parts if other is not gate)):
+            errors = _residuals(gate.activated if value is None else gate.activated * value.few, y)
+            place = int(np.argmin(errors))
+            is_good = errors[place] <= site.fit and place != _NOTHING
+            if is_good and (best is None or errors[place] < best[0]):
+                best = float(errors[place]), gate, value
+    return None if best is None else _measured(view, target, best[1], best[2])
+
+
+def _residuals(predictions: Array, target: Array) -> Array:
+    """`residual` of each row of `predictions`."""
+    size = float(np.linalg.norm(target))
+    if size > 0 and math.isfinite(size) and np.isfinite(predictions).all():
+        return np.linalg.norm(predictions - target, axis=1) / size
+    return np.array([residual(row, target) for row in predictions])
 
 
 def _parts(view: View, shape: tuple[int, ...], site: Site) -> Iterator[_Part]:
@@ -266,14 +288,14 @@ def _parts(view: View, shape: tuple[int, ...], site: Site) -> Iterator[_Part]:
                 yield _Part(f"{label} of {item.label}", site.identity(view, item.tensor, part), values.reshape(shape))
 
 
-def _measured(view: View, target: Array, gate: _Part, value: _Part | None, sample: int) -> _Product:
-    y, x = _sampled(target, sample), _sampled(gate.values, sample)
-    times = _sampled(value.values, sample) if value is not None else np.float64(1.0)
+def _measured(view: View, target: Array, gate: _Part, value: _Part | None) -> _Product:
+    y, x = _sampled(target, _LARGE_SAMPLE), _sampled(gate.values, _LARGE_SAMPLE)
+    times = _sampled(value.values, _LARGE_SAMPLE) if value is not None else np.float64(1.0)
     dtype = view.tensor.dtype
     differing: dict[str, float] = {}
     with np.errstate(all="ignore"):
         error = {name: residual(function(x) * times, y) for name, function in ACTIVATIONS.items()}
-        if dtype in _LOW_PRECISION and sample == _LARGE_SAMPLE:
+        if dtype in _LOW_PRECISION:
             bound = max(3 * min(error.values()), 0.02)
             for name in [name for name, value_error in error.items() if value_error < bound]:
                 low = rounded_to(ACTIVATIONS[name](x), dtype)
