@@ -26,7 +26,7 @@ from twinlens.diffing.mapfile import IDENTITY
 from twinlens.diffing.nodes import Side
 from twinlens.diffing.shapes import conformed, joined, may_conform, transformed
 from twinlens.diffing.values import Array
-from twinlens.tracing.record import Call, Slot, Tensor
+from twinlens.tracing.record import Call, Slot, Statistics, Tensor
 
 SlotSide = Literal["inputs", "outputs"]
 _MARGIN = 1e-3
@@ -359,12 +359,19 @@ def _same_place(slot: Slot, other: Slot) -> bool:
 
 def _same_statistics(slot: Slot, other: Slot) -> bool:
     a, b = (item.tensor.statistics if item.tensor else None for item in (slot, other))
-    if a is None or b is None:
+    if a is None or b is None or slot.tensor is None or other.tensor is None:
         return False
+    if _is_mask(a) and _is_mask(b):  # of -inf on one side, of a very small number on the other
+        return a.zeros * math.prod(other.tensor.shape) == b.zeros * math.prod(slot.tensor.shape)
     return all(
         x == y or abs(x - y) <= _MARGIN * max(abs(x), abs(y))
         for x, y in ((a.l2, b.l2), (a.absmax, b.absmax), (a.std, b.std))
     )
+
+
+def _is_mask(statistics: Statistics) -> bool:
+    """Whether values are 0 or block, as those that are added to scores."""
+    return statistics.max == 0 and (statistics.negative_infinities > 0 or statistics.min < _BLOCKED)
 
 
 def _non_finite(tensor: Tensor) -> bool:

@@ -177,3 +177,34 @@ def test_a_bias_that_part_of_a_fused_projection_lost_is_its_fault_alone(tmp_path
     assert origins(diff) == ["Whole.part.qk"]
     assert found.causes[0].code == "missing-bias"
     assert "the part of qk.bias that stands for k_proj (rows 8 to 15)" in found.causes[0].change
+
+
+class Masked(nn.Module):
+    """Gives its block one mask of -inf, or two of the smallest number, of which the second is the one to use."""
+
+    def __init__(self, *, gives_both: bool):
+        super().__init__()
+        self.gives_both, self.block = gives_both, MaskedBlock()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        full = torch.ones(5, 5, dtype=torch.bool).triu(1)
+        window = full | torch.ones(5, 5, dtype=torch.bool).tril(-2)
+        if not self.gives_both:
+            return self.block(x, torch.zeros(5, 5).masked_fill(window, -torch.inf))
+        low = torch.finfo(x.dtype).min
+        return self.block(x, tuple(torch.zeros(1, 1, 5, 5).masked_fill(some, low) for some in (full, window)))
+
+
+class MaskedBlock(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.q, self.k = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor, mask: torch.Tensor | tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+        mask = mask[1][0] if isinstance(mask, tuple) else mask
+        return (self.q(x) @ self.k(x).mT + mask).softmax(-1) @ x
+
+
+def test_of_two_masks_the_one_that_blocks_the_same_places_stands_for_the_references(tmp_path: Path):
+    diff = compared(Masked(gives_both=False), Masked(gives_both=True), tmp_path)
+    assert (diff.outcome, origins(diff)) == ("agree", [])
