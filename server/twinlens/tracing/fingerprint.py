@@ -15,10 +15,9 @@ from typing import NamedTuple
 
 import torch
 
+from twinlens.tracing.pieces import piece_elements
 from twinlens.tracing.record import Fingerprint
 
-_PIECE = 32000
-"""Elements: so many stay in a core's cache, and torch works on them in one thread."""
 _MODULUS = 1 << 32
 
 
@@ -57,7 +56,7 @@ def _weighted(sums: torch.Tensor) -> int:
 
 def _sums_of_batch(batch: torch.Tensor, *, is_plain: bool) -> _Sums:
     depth, height, width = batch.shape
-    if depth > 1 and height * width <= _PIECE:  # many small ones, such as the kernels of a convolution
+    if depth > 1 and height * width <= piece_elements():  # many small ones, such as the kernels of a convolution
         in_each, over_all, squares = _sums(batch.reshape(depth, -1), is_plain=is_plain)
         plane = over_all.reshape(height, width)
         return _Sums(in_each, _added(plane, 1), _added(plane, 0), squares)
@@ -72,8 +71,8 @@ def _sums(matrix: torch.Tensor, *, is_plain: bool) -> tuple[torch.Tensor, torch.
     """Of m in each row and in each column, and of all m²."""
     height, width = matrix.shape
     rows, columns = (torch.zeros(size, dtype=torch.int32, device=matrix.device) for size in matrix.shape)
-    high = max(1, _PIECE // width) if matrix.device.type == "cpu" else height
-    wide = _PIECE if matrix.device.type == "cpu" else width
+    wide = min(width, piece_elements()) if matrix.device.type == "cpu" else width
+    high = min(height, max(1, piece_elements() // width)) if matrix.device.type == "cpu" else height
     squares = 0
     for top, left in product(range(0, height, high), range(0, width, wide)):
         piece = matrix[top : top + high, left : left + wide]

@@ -18,7 +18,7 @@ from torch import nn
 from twinlens.tracing.fingerprint import fingerprint
 from twinlens.tracing.identity import local_part, why_without_values
 from twinlens.tracing.record import Fingerprint, Parameter, Statistics
-from twinlens.tracing.statistics import profile
+from twinlens.tracing.statistics import statistics
 from twinlens.tracing.tensors import TensorLog
 
 _LARGE = 1 << 16
@@ -135,6 +135,6 @@ def _read(tensor: torch.Tensor) -> _Read:
     if why_without_values(local):
         return _Read(None, None)
     with torch.no_grad(), torch._C.DisableTorchFunction():
-        statistics = profile(local).statistics
-        is_plain = statistics is not None and statistics.zeros == statistics.nans == 0
-        return _Read(statistics, fingerprint(local, is_plain=is_plain))
+        found = statistics(local)
+        is_plain = found is not None and found.zeros == found.nans == 0
+        return _Read(found, fingerprint(local, is_plain=is_plain))

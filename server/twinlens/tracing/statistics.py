@@ -1,7 +1,6 @@
 """Statistics and norm profiles of one tensor, in float64.
 
-The work is cut into pieces of 32,000 elements: such a piece stays in a core's cache, and torch runs it on one thread,
-so that statistics cost the same beside a busy machine.
+The work is cut into pieces (`pieces.py`), so that each value comes from memory once.
 """
 
 from __future__ import annotations
@@ -11,9 +10,9 @@ from typing import NamedTuple
 
 import torch
 
+from twinlens.tracing.pieces import piece_elements
 from twinlens.tracing.record import Statistics
 
-_PIECE = 32000
 _LONGEST_PROFILE = 65536
 _COMPARED_AS_THEY_ARE = (torch.float16, torch.bfloat16, torch.float32)
 
@@ -33,59 +32,92 @@ class _Sums(NamedTuple):
     smallest: float
     largest: float
     zeros: int
-    row_squares: torch.Tensor
-    column_squares: torch.Tensor
 
 
 def profile(tensor: torch.Tensor) -> Profile:
     """Statistics of a dense tensor with values (not meta, not sparse), of any dtype, shape and device."""
     if tensor.numel() == 0:
         return Profile(None, None, None)
+    tensor = _real(tensor)
+    if tensor.dim() == 0 or not tensor.is_floating_point():
+        return Profile(statistics(tensor), None, None)
+    rows = tensor.reshape(-1, tensor.shape[-1])
+    row_squares = torch.empty(len(rows), dtype=torch.float64, device=rows.device)
+    column_squares = torch.zeros(rows.shape[1], dtype=torch.float64, device=rows.device)
+    sums = _sums(rows, row_squares, column_squares)
+    return Profile(_statistics(sums, rows), _norms(row_squares), _norms(column_squares))
+
+
+def statistics(tensor: torch.Tensor) -> Statistics | None:
+    """The statistics of `profile` alone, at half its cost; None where there is no element."""
+    if tensor.numel() == 0:
+        return None
+    values = _real(tensor).reshape(-1)
+    return _statistics(_sums_alone(values), values)
+
+
+def _real(tensor: torch.Tensor) -> torch.Tensor:
+    tensor = tensor.detach()
     if tensor.is_quantized:
         tensor = tensor.dequantize()
     if tensor.is_complex():
         tensor = tensor.resolve_conj().abs()
-    rows = tensor.detach().reshape(-1, tensor.shape[-1] if tensor.dim() else 1)
-    if rows.device.type == "mps":  # no float64 there
-        rows = rows.cpu()
-    sums = _sums(rows)
-    statistics = _statistics(sums, rows) if math.isfinite(sums.squares) else _statistics_of_finite(rows)
-    if tensor.dim() == 0 or not tensor.is_floating_point():
-        return Profile(statistics, None, None)
-    return Profile(statistics, _norms(sums.row_squares), _norms(sums.column_squares))
+    return tensor.cpu() if tensor.device.type == "mps" else tensor  # no float64 there
 
 
 def _norms(squares: torch.Tensor) -> torch.Tensor | None:
     return squares.sqrt().float().cpu() if squares.numel() <= _LONGEST_PROFILE else None
 
 
-def _sums(rows: torch.Tensor) -> _Sums:
-    """Of `rows` (R, C), any real dtype: everything that one reading of the values gives."""
+def _sums(rows: torch.Tensor, row_squares: torch.Tensor, column_squares: torch.Tensor) -> _Sums:
+    """Of `rows` (R, C), any real dtype; the sums of squares go to `row_squares` (R,) and are added to
+    `column_squares` (C,)."""
     height, width = rows.shape
-    step = height if rows.device.type != "cpu" else max(1, _PIECE // width)
-    row_squares = torch.empty(height, dtype=torch.float64, device=rows.device)
-    column_squares = torch.zeros(width, dtype=torch.float64, device=rows.device)
+    step = height if rows.device.type != "cpu" else max(1, piece_elements() // width)
     wide, squared = (torch.empty(min(step, height), width, dtype=torch.float64, device=rows.device) for _ in range(2))
     total, smallest, largest, zeros = 0.0, math.inf, -math.inf, 0
-    for start in range(0, height, step):
-        values = rows[start : start + step]
+    for start, values in zip(range(0, height, step), rows.split(step), strict=True):
         piece = wide[: len(values)].copy_(values)
-        compared = values if rows.dtype in _COMPARED_AS_THEY_ARE else piece
         total += float(piece.sum())
-        smallest, largest = min(smallest, float(compared.amin())), max(largest, float(compared.amax()))
+        low, high = _ends(values if rows.dtype in _COMPARED_AS_THEY_ARE else piece)
+        smallest, largest = min(smallest, low), max(largest, high)
         squares = torch.mul(piece, piece, out=squared[: len(values)])
         torch.sum(squares, 1, out=row_squares[start : start + step])
         column_squares += squares.sum(0)
         if smallest <= 0 and float(squares.amin()) == 0:  # counting takes as long as all else together
             zeros += piece.numel() - int(piece.count_nonzero())
-    return _Sums(total, float(row_squares.sum()), smallest, largest, zeros, row_squares, column_squares)
+    return _Sums(total, float(row_squares.sum()), smallest, largest, zeros)
 
 
-def _statistics(sums: _Sums, rows: torch.Tensor) -> Statistics:
-    mean = sums.total / rows.numel()
+def _sums_alone(values: torch.Tensor) -> _Sums:
+    """Of `values` (N,), any real dtype."""
+    step = len(values) if values.device.type != "cpu" else piece_elements()
+    wide = torch.empty(min(step, len(values)), dtype=torch.float64, device=values.device)
+    total, squares, smallest, largest, zeros = 0.0, 0.0, math.inf, -math.inf, 0
+    for part in values.split(step):
+        piece = wide[: len(part)].copy_(part)
+        total += float(piece.sum())
+        squares += float(piece.dot(piece))
+        compared = part if values.dtype in _COMPARED_AS_THEY_ARE else piece
+        low, high = _ends(compared)
+        smallest, largest = min(smallest, low), max(largest, high)
+        if low <= 0 <= high and float(compared.abs().amin()) == 0:
+            zeros += piece.numel() - int(piece.count_nonzero())
+    return _Sums(total, squares, smallest, largest, zeros)
+
+
+def _ends(values: torch.Tensor) -> tuple[float, float]:
+    low, high = values.aminmax()
+    return float(low), float(high)
+
+
+def _statistics(sums: _Sums, values: torch.Tensor) -> Statistics:
+    if not math.isfinite(sums.squares):
+        return _statistics_of_finite(values)
+    mean = sums.total / values.numel()
     return Statistics(
         mean=mean,
-        std=_std(rows, mean, sums.squares),
+        std=_std(values, mean, sums.squares),
         min=sums.smallest,
         max=sums.largest,
         absmax=max(abs(sums.smallest), abs(sums.largest)),

@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 from twinlens.tracing.fingerprint import fingerprint
 from twinlens.tracing.packed import PackedTensors, write_safetensors
 from twinlens.tracing.record import values_of_joined
-from twinlens.tracing.statistics import profile
+from twinlens.tracing.statistics import profile, statistics
 
 
 def test_statistics_of_a_known_tensor():
@@ -75,8 +75,31 @@ def test_every_dtype_has_statistics(tensor, mean, largest):
     assert (statistics.mean, statistics.max) == (mean, largest)
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float8_e4m3fn, torch.int64])
+@pytest.mark.parametrize("shape", [(), (7,), (3, 150_000), (2, 5, 129)])
+def test_statistics_without_norms_are_those_of_a_profile(dtype, shape):
+    tensor = (torch.randn(shape) * 4).relu().to(dtype)
+    alone, beside_norms = statistics(tensor), profile(tensor).statistics
+    assert alone == pytest.approx(beside_norms, rel=1e-12, nan_ok=True)
+    assert alone.zeros == int((tensor.double() == 0).sum())
+
+
+def test_statistics_without_norms_count_what_is_not_finite():
+    found = statistics(torch.tensor([1.0, float("nan"), float("inf"), 3.0]))
+    assert (found.mean, found.max, found.nans, found.positive_infinities) == (2, 3, 1, 1)
+
+
+def test_pieces_of_any_size_give_one_fingerprint(monkeypatch):
+    weight = torch.randn(700, 500)
+    monkeypatch.setattr("twinlens.tracing.fingerprint.piece_elements", lambda: 32_000)
+    in_small_pieces = fingerprint(weight)
+    monkeypatch.setattr("twinlens.tracing.fingerprint.piece_elements", lambda: 300_000)
+    assert fingerprint(weight) == in_small_pieces
+
+
 def test_an_empty_tensor_has_none():
     assert profile(torch.empty(0, 4)).statistics is None
+    assert statistics(torch.empty(0, 4)) is None
 
 
 def test_a_fingerprint_names_a_transposition():
