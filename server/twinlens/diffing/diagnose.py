@@ -16,6 +16,7 @@ import numpy as np
 from twinlens.diffing.causes import FAMILIES, Family
 from twinlens.diffing.causes.evidence import Finding, Identity, Site, View
 from twinlens.diffing.differences import Origin, effective
+from twinlens.diffing.partners import partner_identities
 from twinlens.diffing.points import PairedCall, Point
 from twinlens.diffing.substitutes import substitutes
 from twinlens.diffing.verdict import Judge
@@ -123,21 +124,7 @@ class Diagnoser:
 
     @cached_property
     def _partners(self) -> dict[Identity, Identity]:
-        return dict(self._partner_identities())
-
-    def _partner_identities(self) -> Iterator[tuple[Identity, Identity]]:
-        points = {point.key: point for item in self._judge.calls for point in (*item.inputs, *item.outputs)}
-        for point in sorted(points.values(), key=effective, reverse=True):
-            if not point.difference.is_comparable:
-                continue
-            if len(point.reference) == len(point.port) == 1:
-                yield Identity(point.port[0].id), Identity(point.reference[0].id)
-            elif len(point.reference) == 1 and len(point.port) == 2:
-                yield Identity(point.port[0].id), Identity(point.reference[0].id, "first")
-                yield Identity(point.port[1].id), Identity(point.reference[0].id, "second")
-            elif len(point.port) == 1 and len(point.reference) == 2:
-                yield Identity(point.port[0].id, "first"), Identity(point.reference[0].id)
-                yield Identity(point.port[0].id, "second"), Identity(point.reference[1].id)
+        return dict(partner_identities(self._comparison, self._judge.calls))
 
     def _input_origins(self) -> Iterator[Origin]:
         """Arguments of the root that differ, as origins at the root."""

@@ -5,22 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import permutations
 
 import numpy as np
 
+from twinlens.diffing.causes import clamped_products
 from twinlens.diffing.causes.activation_formulas import ACTIVATIONS
+from twinlens.diffing.causes.activation_parts import SMALL_SAMPLE, Part, parts_of, sampled_to
 from twinlens.diffing.causes.evidence import Finding, Identity, Seen, Site, View, residual
+from twinlens.diffing.causes.gate_roles import other_roles
 from twinlens.diffing.causes.gated_forms import Form, form_of
 from twinlens.diffing.columns import rounded_to
 from twinlens.diffing.shapes import conformed
 from twinlens.diffing.values import Array
 
 _LOW_PRECISION = ("bfloat16", "float16")
-_SMALL_SAMPLE = 2_000
 _LARGE_SAMPLE = 100_000
-_MOST_SEEN = 8
 _MOST_ADDENDS = 6
 _NOTHING = list(ACTIVATIONS).index("nothing")
 _MOST_MISSES = 0.015
@@ -29,32 +29,12 @@ _TOLD_APART = 3.0
 """How many times better than the other side's function a function must describe a side."""
 
 
-@dataclass(frozen=True)
-class _Part:
-    """A tensor that may be a factor, of the target's shape."""
-
-    label: str
-    identity: Identity
-    values: Array
-
-    @cached_property
-    def few(self) -> Array:
-        """A small sample."""
-        return _sampled(self.values, _SMALL_SAMPLE)
-
-    @cached_property
-    def activated(self) -> Array:
-        """(activations, sample): what each of `ACTIVATIONS` makes of it."""
-        with np.errstate(all="ignore"):
-            return np.stack([function(self.few) for function in ACTIVATIONS.values()])
-
-
 @dataclass(frozen=True, slots=True)
 class _Product:
     """activation(gate) * value, or activation(gate) alone."""
 
-    gate: _Part
-    value: _Part | None
+    gate: Part
+    value: Part | None
     error: Mapping[str, float]
     """By activation: the residual."""
     differing: Mapping[str, float]
@@ -69,12 +49,12 @@ def find(site: Site) -> Iterator[Finding]:
     if not site.is_comparable or len(site.port.tensor.shape) < 2:
         return
     views = _lifted(site)
-    parts = tuple(list(_parts(view, view.tensor.shape, site)) for view in views)
-    found = list(_of_whole(site, views, parts))
+    parts = tuple(list(parts_of(view, view.tensor.shape, site)) for view in views)
+    found = list(_of_whole(site, views, parts)) or list(clamped_products.find(site, views, parts))
     yield from found or _of_rest(site, parts)
 
 
-def _of_rest(site: Site, parts: Sequence[list[_Part]]) -> Iterator[Finding]:
+def _of_rest(site: Site, parts: Sequence[list[Part]]) -> Iterator[Finding]:
     """Of what both sides add to the same tensor, such as the stream that a block is given."""
     ours, theirs = ({site.identity(view, seen.tensor): seen for seen in _addends(view)} for view in site.views)
     for identity in [identity for identity in ours if identity in theirs]:
@@ -98,7 +78,7 @@ def _addends(view: View) -> list[Seen]:
     return [seen for seen in view.seen[-_MOST_ADDENDS:] if math.prod(seen.tensor.shape) == size]
 
 
-def _of_whole(site: Site, views: tuple[View, View], parts: Sequence[list[_Part]]) -> Iterator[Finding]:
+def _of_whole(site: Site, views: tuple[View, View], parts: Sequence[list[Part]]) -> Iterator[Finding]:
     ours, theirs = (_best_product(view, own, site) for view, own in zip(views, parts, strict=True))
     otherwise = _made_otherwise(site, views, parts, (ours, theirs))
     if otherwise is not None:
@@ -107,16 +87,14 @@ def _of_whole(site: Site, views: tuple[View, View], parts: Sequence[list[_Part]]
         yield from _of_an_unseen_product(site, parts[1])
     if ours is None or theirs is None or otherwise is not None:
         return
-    if ours.value is not None and theirs.value is not None and ours.gate.identity == theirs.value.identity:
-        yield Finding(
-            "gate-up-swapped",
-            f"the reference applies {ours.best} to {ours.gate.label} and multiplies by {ours.value.label}; the port "
-            f"applies {theirs.best} to {theirs.gate.label} and multiplies by {theirs.value.label}",
-            max(ours.error[ours.best], theirs.error[theirs.best]),
-            f"Exchange the two in {site.port.node.class_name}, or their weights in the conversion.",
-        )
-        return
     names = _told_apart(ours, theirs)
+    if ours.value is not None and theirs.value is not None:
+        left = max(ours.error[ours.best], theirs.error[theirs.best])
+        factors = (ours.gate, ours.value), (theirs.gate, theirs.value)
+        roles = other_roles(site, *factors, names or (ours.best, ours.best), left)
+        if roles is not None:
+            yield roles
+            return
     if names is not None:
         yield Finding(
             "activation-variant",
@@ -143,7 +121,7 @@ def _around(view: View) -> View:
 def _made_otherwise(
     site: Site,
     views: tuple[View, View],
-    parts: Sequence[list[_Part]],
+    parts: Sequence[list[Part]],
     products: tuple[_Product | None, _Product | None],
 ) -> Finding | None:
     """One side is an activation of a factor times another, the other side something else of the same factors."""
@@ -181,20 +159,22 @@ def _handed_on_by(view: View) -> int | None:
     return found
 
 
-def _of_an_unseen_product(site: Site, parts: list[_Part]) -> Iterator[Finding]:
+def _of_an_unseen_product(site: Site, parts: list[Part]) -> Iterator[Finding]:
     """Both sides multiply by a factor that no call shows, one an activation of a tensor, the other another of it: the
     ratio of the two sides then is that of the two activations."""
     both = conformed(site.reference.target(), site.port.target())
     if both is None:
         return
-    t, p = (_sampled(values, _SMALL_SAMPLE) for values in both)
+    t, p = (sampled_to(values, SMALL_SAMPLE) for values in both)
     best = (math.inf, "", "", "")
     for part in [part for part in parts if part.few.size == p.size]:
         made = dict(zip(ACTIVATIONS, part.activated, strict=True))
         with np.errstate(all="ignore"):
             for first, second in permutations(made, 2):
-                left = residual(p * made[first], t * made[second])
-                best = min(best, (left, first, second, part.label))
+                crossed = p * made[first], t * made[second]
+                is_silenced = (crossed[0] == 0) & (crossed[1] == 0) & (p != t)
+                if not is_silenced.any():
+                    best = min(best, (residual(*crossed), first, second, part.label))
     if best[0] <= site.fit:
         yield Finding(
             "activation-variant",
@@ -214,7 +194,7 @@ def _factors(product: _Product) -> set[Identity]:
     return {part.identity for part in (product.gate, product.value) if part is not None}
 
 
-def _form_of(target: Array, parts: list[_Part], product: _Product, site: Site) -> Form | None:
+def _form_of(target: Array, parts: list[Part], product: _Product, site: Site) -> Form | None:
     """How a side makes its tensor of the factors that the other side's product has."""
     by_identity = {part.identity: part for part in parts}
     gate = by_identity.get(product.gate.identity)
@@ -222,7 +202,7 @@ def _form_of(target: Array, parts: list[_Part], product: _Product, site: Site) -
     if gate is None or (product.value is not None and value is None):
         return None
     other = None if value is None else (value.label, value.few)
-    return form_of(_sampled(target, _SMALL_SAMPLE), (gate.label, gate.few), other, site.fit)
+    return form_of(sampled_to(target, SMALL_SAMPLE), (gate.label, gate.few), other, site.fit)
 
 
 def _told_apart(ours: _Product, theirs: _Product) -> tuple[str, str] | None:
@@ -247,12 +227,12 @@ def _told_apart(ours: _Product, theirs: _Product) -> tuple[str, str] | None:
     return (first, second) if is_clear else None
 
 
-def _best_product(view: View, parts: list[_Part], site: Site) -> _Product | None:
+def _best_product(view: View, parts: list[Part], site: Site) -> _Product | None:
     target = view.target()
     if not np.isfinite(target).any():
         return None
-    y = _sampled(target, _SMALL_SAMPLE)
-    best: tuple[float, _Part, _Part | None] | None = None
+    y = sampled_to(target, SMALL_SAMPLE)
+    best: tuple[float, Part, Part | None] | None = None
     for gate in parts:
         for value in (None, *(other for other in parts if other is not gate)):
             errors = _residuals(gate.activated if value is None else gate.activated * value.few, y)
@@ -271,26 +251,9 @@ def _residuals(predictions: Array, target: Array) -> Array:
     return np.array([residual(row, target) for row in predictions])
 
 
-def _parts(view: View, shape: tuple[int, ...], site: Site) -> Iterator[_Part]:
-    """Tensors of `shape` that the code could see, and the halves of those that are twice as wide."""
-    width, size = shape[-1], math.prod(shape)
-    for item in view.seen[-_MOST_SEEN:]:
-        if item.tensor.shape[-1:] == (width,) and math.prod(item.tensor.shape) == size:
-            yield _Part(item.label, site.identity(view, item.tensor), view.array(item.tensor).reshape(shape))
-        elif item.tensor.shape[-1:] == (2 * width,) and math.prod(item.tensor.shape) == 2 * size:
-            wide = view.array(item.tensor)
-            for part, label, values in (
-                ("first", "the first half", wide[..., :width]),
-                ("second", "the second half", wide[..., width:]),
-                ("even", "the even columns", wide[..., ::2]),
-                ("odd", "the odd columns", wide[..., 1::2]),
-            ):
-                yield _Part(f"{label} of {item.label}", site.identity(view, item.tensor, part), values.reshape(shape))
-
-
-def _measured(view: View, target: Array, gate: _Part, value: _Part | None) -> _Product:
-    y, x = _sampled(target, _LARGE_SAMPLE), _sampled(gate.values, _LARGE_SAMPLE)
-    times = _sampled(value.values, _LARGE_SAMPLE) if value is not None else np.float64(1.0)
+def _measured(view: View, target: Array, gate: Part, value: Part | None) -> _Product:
+    y, x = sampled_to(target, _LARGE_SAMPLE), sampled_to(gate.values, _LARGE_SAMPLE)
+    times = sampled_to(value.values, _LARGE_SAMPLE) if value is not None else np.float64(1.0)
     dtype = view.tensor.dtype
     differing: dict[str, float] = {}
     with np.errstate(all="ignore"):
@@ -301,8 +264,3 @@ def _measured(view: View, target: Array, gate: _Part, value: _Part | None) -> _P
                 low = rounded_to(ACTIVATIONS[name](x), dtype)
                 differing[name] = float(np.mean(rounded_to(low * times, dtype) != y))
     return _Product(gate, value, error, differing)
-
-
-def _sampled(values: Array, sample: int) -> Array:
-    flat = values.reshape(-1)
-    return np.asarray(flat[:: max(1, flat.size // sample)], np.float64)

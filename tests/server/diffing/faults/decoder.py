@@ -31,6 +31,7 @@ class DecoderConfig:
     query_bias: bool = True
     gelu: str = "tanh"
     head_bias: bool = False
+    gate_limit: float | None = None
 
     @property
     def head_size(self) -> int:
@@ -107,9 +108,13 @@ class AuthorsFeedForward(nn.Module):
         self.w2 = nn.Linear(config.inner, config.hidden, bias=False)
         self.w3 = nn.Linear(config.hidden, config.inner, bias=False)
         self.gelu = config.gelu
+        self.limit = config.gate_limit
 
     def forward(self, x):
-        return self.w2(F.gelu(self.w1(x), approximate=self.gelu) * self.w3(x))
+        gate, value = self.w1(x), self.w3(x)
+        if self.limit:
+            gate, value = gate.clamp(max=self.limit), value.clamp(-self.limit, self.limit)
+        return self.w2(F.gelu(gate, approximate=self.gelu) * value)
 
 
 class AuthorsBlock(nn.Module):

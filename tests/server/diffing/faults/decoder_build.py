@@ -83,6 +83,14 @@ def swap_gate_and_up(weights: Weights, config: DecoderConfig) -> None:
         weights[gate], weights[up] = weights[up], weights[gate]
 
 
+def fuse_gate_and_up(weights: Weights, config: DecoderConfig, *, alternates: bool = False) -> None:
+    for index in range(config.layers):
+        prefix = f"model.layers.{index}.mlp."
+        gate, up = (weights.pop(f"{prefix}{name}.weight") for name in ("gate_proj", "up_proj"))
+        rows = torch.stack((gate, up), 1).flatten(0, 1) if alternates else torch.cat((gate, up))
+        weights[f"{prefix}gate_up_proj.weight"] = rows
+
+
 def transpose(name: str, layer: int, weights: Weights, _config: DecoderConfig) -> None:
     key = f"model.layers.{layer}.self_attn.{name}.weight"
     weights[key] = weights[key].T.contiguous()

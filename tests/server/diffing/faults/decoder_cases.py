@@ -13,6 +13,7 @@ from .decoder_build import (
     Weights,
     build,
     fill_frequencies,
+    fuse_gate_and_up,
     leave_pairs,
     permute_twice,
     split_by_head,
@@ -31,6 +32,7 @@ ATTENTION = f"{LAYER}self_attn"
 PLAIN = DecoderConfig()
 SMALL = replace(PLAIN, embedding_scale=False)
 NORMED = replace(PLAIN, qk_norm=True)
+LIMITED = replace(PLAIN, gate_limit=1.0)
 LOCAL = replace(PLAIN, window=9)
 RIGHT = DecoderKnobs()
 
@@ -53,6 +55,8 @@ def case(
     return Case(name, "decoder", made, {code: origins} if code else {}, dtypes)
 
 
+MLP = (f"{LAYER}mlp.act_fn", f"{LAYER}mlp")
+FUSED_MLP = (MLP[1], f"{MLP[1]}.gate_up_proj")
 NORM = f"{LAYER}input_layernorm"
 ROTARY = ("model.rotary_emb", ATTENTION)
 FUSED = (ATTENTION, f"{ATTENTION}.q_proj", f"{ATTENTION}.k_proj", f"{ATTENTION}.v_proj")
@@ -87,6 +91,29 @@ CASES = (
         (f"{LAYER}mlp.gate_proj", f"{LAYER}mlp.up_proj", f"{LAYER}mlp"),
         change=swap_gate_and_up,
     ),
+    case(
+        "gate and up exchanged in code under limits", "gate-up-swapped", MLP[1], config=LIMITED, swaps_gate_and_up=True
+    ),
+    case(
+        "fused gate and up taken apart by columns",
+        "gate-up-swapped",
+        FUSED_MLP,
+        change=fuse_gate_and_up,
+        fused_gate="columns",
+    ),
+    case(
+        "alternating rows of gate and up taken apart in halves",
+        "gate-up-swapped",
+        FUSED_MLP,
+        config=LIMITED,
+        change=partial(fuse_gate_and_up, alternates=True),
+        fused_gate="halves",
+    ),
+    case("limits of gate and up missing", "activation-variant", MLP[1], config=LIMITED, gate_limits=(None, None)),
+    case("limit of up missing", "activation-variant", MLP[1], config=LIMITED, gate_limits=(1.0, None)),
+    case("limits of gate and up 2 for 1", "activation-variant", MLP[1], config=LIMITED, gate_limits=(2.0, 2.0)),
+    case("quick GELU for tanh GELU under limits", "activation-variant", MLP, config=LIMITED, gelu="quick"),
+    case("1 added to up under limits", "activation-variant", MLP[1], config=LIMITED, up_shift=1.0),
     case("o_proj transposed", "transposed-weight", f"{ATTENTION}.o_proj", change=partial(transpose, "o_proj", 0)),
     case(
         "q_proj of layer 1 transposed",
@@ -189,7 +216,6 @@ def stacked(name: str, causes: dict[str, tuple[str, ...]], **settings: object) -
     return Case(name, "decoder", made.build, causes, ("float32",))
 
 
-MLP = (f"{LAYER}mlp.act_fn", f"{LAYER}mlp")
 STACKED = (
     stacked("eps and quick GELU", {"eps": (NORM,), "activation-variant": MLP}, config=SMALL, eps=1e-4, gelu="quick"),
     stacked(
@@ -232,9 +258,10 @@ def control(
     dtypes: tuple[str, ...] = BOTH,
     port_dtype: str | None = None,
     pads: bool = False,
+    change: Callable[..., None] | None = None,
     **knobs: object,
 ) -> Case:
-    made = partial(build, config, DecoderKnobs(**knobs), pads=pads)  # type: ignore[arg-type]
+    made = partial(build, config, DecoderKnobs(**knobs), change, pads=pads)  # type: ignore[arg-type]
     return Case(name, "decoder", made, {}, dtypes, port_dtype)
 
 
@@ -243,6 +270,14 @@ CONTROLS = (
     control("right port, sdpa for eager", uses_sdpa=True),
     control("right port with caps and a window", replace(LOCAL, attention_cap=3.0, logit_cap=4.0)),
     control("right port with normed q and k", NORMED),
+    control("right port with limits of gate and up", LIMITED),
+    control("right port, gate and up fused", change=fuse_gate_and_up, fused_gate="halves"),
+    control(
+        "right port, rows of gate and up alternate",
+        LIMITED,
+        change=partial(fuse_gate_and_up, alternates=True),
+        fused_gate="columns",
+    ),
     control("right port, left padding", pads=True),
     control("bfloat16 port of a float32 original", dtypes=("float32",), port_dtype="bfloat16"),
     control("float16 port of a float32 original", dtypes=("float32",), port_dtype="float16"),

@@ -47,6 +47,9 @@ class DecoderKnobs:
     sees_itself: bool = True
     norm: str = ""
     product: str = "act(gate) * up"
+    gate_limits: tuple[float | None, float | None] | str = "same"
+    fused_gate: str = ""
+    up_shift: float = 0.0
     skips: str = ""
     order: tuple[int, ...] = (0, 1, 2)
 

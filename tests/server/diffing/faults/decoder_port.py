@@ -99,15 +99,26 @@ class PortMLP(nn.Module):
         super().__init__()
         self.swaps = knobs.swaps_gate_and_up
         self.product = knobs.product
-        self.gate_proj = nn.Linear(config.hidden, config.inner, bias=False)
-        self.up_proj = nn.Linear(config.hidden, config.inner, bias=False)
+        self.fused = knobs.fused_gate
+        self.limits = (config.gate_limit,) * 2 if knobs.gate_limits == "same" else knobs.gate_limits
+        self.shift = knobs.up_shift
+        if self.fused:
+            self.gate_up_proj = nn.Linear(config.hidden, 2 * config.inner, bias=False)
+        else:
+            self.gate_proj = nn.Linear(config.hidden, config.inner, bias=False)
+            self.up_proj = nn.Linear(config.hidden, config.inner, bias=False)
         self.down_proj = nn.Linear(config.inner, config.hidden, bias=False)
         self.act_fn = activation(knobs.gelu or config.gelu)
 
     def forward(self, hidden_states):
-        gate, up = self.gate_proj(hidden_states), self.up_proj(hidden_states)
+        gate, up = self._factors(hidden_states)
         if self.swaps:
             gate, up = up, gate
+        if self.limits[0]:
+            gate = gate.clamp(max=self.limits[0])
+        if self.limits[1]:
+            up = up.clamp(-self.limits[1], self.limits[1])
+        up = up + self.shift
         made = {
             "act(gate) * up": lambda: self.act_fn(gate) * up,
             "gate * up": lambda: gate * up,
@@ -116,6 +127,12 @@ class PortMLP(nn.Module):
             "act(gate)": lambda: self.act_fn(gate),
         }[self.product]
         return self.down_proj(made())
+
+    def _factors(self, hidden_states):
+        if not self.fused:
+            return self.gate_proj(hidden_states), self.up_proj(hidden_states)
+        both = self.gate_up_proj(hidden_states)
+        return both.chunk(2, -1) if self.fused == "halves" else (both[..., ::2], both[..., 1::2])
 
 
 class PortDecoderLayer(nn.Module):
