@@ -268,11 +268,14 @@ class Diagnoser:
         return one.origin.point.side == "inputs" and bool(handed & {t.id for t in one.origin.point.port})
 
     def _is_repeated(self, earlier: Diagnosis, later: Diagnosis) -> bool:
-        """Whether `later` is the same fault again: in the same role, or of the same class of the model's own."""
+        """Whether `later` is the same fault again: in the same role, or of the same class of the model's own. Sums of
+        modules that run in each other's place are other sums."""
         first, second = (d.causes[0].code if d.causes else None for d in (earlier, later))
         if second not in (None, first):
-            return False
-        if second is None and self._seen_as(earlier.origin) == self._seen_as(later.origin):
+            is_of_exchanged = first == "call-order" and second == "residual-topology"
+            return is_of_exchanged and self._frames_of(earlier.origin) == self._frames_of(later.origin)
+        is_told_in_one_way = second in (None, "residual-topology")
+        if is_told_in_one_way and self._seen_as(earlier.origin) == self._seen_as(later.origin):
             return True
         if self._frames_of(earlier.origin) == self._frames_of(later.origin):
             return second is None or _wording(earlier) == _wording(later)

@@ -14,7 +14,12 @@ def matters(differences: Differences, origin: Origin) -> bool:
     flow = differences.reference.flow
     tensor = origin.point.reference[0]
     birth = flow.births[tensor.id]
-    frame = birth.frame if birth.side == "inputs" else differences.reference.trace.calls[birth.call].parent
+    calls = differences.reference.trace.calls
+    is_handed_on = origin.point.side == "inputs" and birth.side == "outputs"
+    if is_handed_on:
+        frame = calls[origin.seen_by.reference[0]].parent
+    else:
+        frame = birth.frame if birth.side == "inputs" else calls[birth.call].parent
     if frame is None:
         return True
     outputs = [slot.tensor for slot in flow.call(frame).outputs if slot.tensor is not None]

@@ -32,6 +32,7 @@ class DecoderConfig:
     gelu: str = "tanh"
     head_bias: bool = False
     gate_limit: float | None = None
+    post_norms: bool = False
 
     @property
     def head_size(self) -> int:
@@ -124,10 +125,15 @@ class AuthorsBlock(nn.Module):
         self.attention = AuthorsAttention(config, is_local=index % 2 == 0)
         self.ffn_norm = OffsetNorm(config.hidden, config.eps, config.norm_offset)
         self.feed_forward = AuthorsFeedForward(config)
+        if config.post_norms:
+            self.post_attention_norm = OffsetNorm(config.hidden, config.eps, config.norm_offset)
+            self.post_ffn_norm = OffsetNorm(config.hidden, config.eps, config.norm_offset)
 
     def forward(self, x, freqs_cis, padding=None):
-        x = x + self.attention(self.attention_norm(x), freqs_cis, padding)
-        return x + self.feed_forward(self.ffn_norm(x))
+        attended = self.attention(self.attention_norm(x), freqs_cis, padding)
+        x = x + (self.post_attention_norm(attended) if hasattr(self, "post_attention_norm") else attended)
+        made = self.feed_forward(self.ffn_norm(x))
+        return x + (self.post_ffn_norm(made) if hasattr(self, "post_ffn_norm") else made)
 
 
 class AuthorsDecoder(nn.Module):

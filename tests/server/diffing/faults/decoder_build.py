@@ -83,6 +83,12 @@ def swap_gate_and_up(weights: Weights, config: DecoderConfig) -> None:
         weights[gate], weights[up] = weights[up], weights[gate]
 
 
+def swap_norms(first: str, second: str, weights: Weights, config: DecoderConfig) -> None:
+    for index in range(config.layers):
+        ours, theirs = (f"model.layers.{index}.{name}.weight" for name in (first, second))
+        weights[ours], weights[theirs] = weights[theirs], weights[ours]
+
+
 def fuse_gate_and_up(weights: Weights, config: DecoderConfig, *, alternates: bool = False) -> None:
     for index in range(config.layers):
         prefix = f"model.layers.{index}.mlp."

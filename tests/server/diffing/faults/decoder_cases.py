@@ -18,6 +18,7 @@ from .decoder_build import (
     permute_twice,
     split_by_head,
     swap_gate_and_up,
+    swap_norms,
     train,
     transpose,
     untie,
@@ -33,6 +34,7 @@ PLAIN = DecoderConfig()
 SMALL = replace(PLAIN, embedding_scale=False)
 NORMED = replace(PLAIN, qk_norm=True)
 LIMITED = replace(PLAIN, gate_limit=1.0)
+POST_NORMED = replace(PLAIN, post_norms=True)
 LOCAL = replace(PLAIN, window=9)
 RIGHT = DecoderKnobs()
 
@@ -206,6 +208,28 @@ CASES = (
     case("first layer skipped", "not-called", "model", order=(1, 2)),
     case("layer run twice", "extra-call", "model.layers.1", order=(0, 1, 1, 2)),
     case("layers in another order", "call-order", "model", order=(0, 2, 1)),
+    case("norms before the branches exchanged", "call-order", "model.layers.0", exchanged_norms="before"),
+    case(
+        "norms behind the branches exchanged",
+        "call-order",
+        "model.layers.0",
+        config=POST_NORMED,
+        exchanged_norms="behind",
+    ),
+    case(
+        "weights of the norms behind the branches exchanged",
+        "call-order",
+        "model.layers.0",
+        config=POST_NORMED,
+        change=partial(swap_norms, "attention_out_norm", "mlp_out_norm"),
+    ),
+    case(
+        "norm of the sum for that of the branch",
+        "residual-topology",
+        "model.layers.0",
+        config=POST_NORMED,
+        topology="norm of the sum",
+    ),
     case("norm cast before its weight", "cast-order", NORM, norm_casts_first=True, dtypes=("bfloat16",)),
     case("dropout left on", "train-mode", (f"{LAYER}dropout", "model.layers.0"), dropout=0.1, after=train),
 )
@@ -270,6 +294,7 @@ CONTROLS = (
     control("right port, sdpa for eager", uses_sdpa=True),
     control("right port with caps and a window", replace(LOCAL, attention_cap=3.0, logit_cap=4.0)),
     control("right port with normed q and k", NORMED),
+    control("right port with norms behind the branches", POST_NORMED),
     control("right port with limits of gate and up", LIMITED),
     control("right port, gate and up fused", change=fuse_gate_and_up, fused_gate="halves"),
     control(

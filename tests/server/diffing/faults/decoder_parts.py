@@ -50,6 +50,7 @@ class DecoderKnobs:
     gate_limits: tuple[float | None, float | None] | str = "same"
     fused_gate: str = ""
     up_shift: float = 0.0
+    exchanged_norms: str = ""
     skips: str = ""
     order: tuple[int, ...] = (0, 1, 2)
 

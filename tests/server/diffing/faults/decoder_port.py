@@ -147,18 +147,35 @@ class PortDecoderLayer(nn.Module):
         self.input_layernorm = PortRMSNorm(config.hidden, eps, offset, knobs.norm_casts_first, knobs.norm)
         self.post_attention_layernorm = PortRMSNorm(config.hidden, eps, offset, knobs.norm_casts_first, knobs.norm)
         self.dropout = nn.Dropout(knobs.dropout)
+        self.exchanged_norms = knobs.exchanged_norms
+        if config.post_norms:
+            self.attention_out_norm = PortRMSNorm(config.hidden, eps, offset)
+            self.mlp_out_norm = PortRMSNorm(config.hidden, eps, offset)
 
     def forward(self, hidden_states, position_embeddings, attention_mask=None):
-        normed = hidden_states if self.skips == "first norm" else self.input_layernorm(hidden_states)
+        first, second = self.input_layernorm, self.post_attention_layernorm
+        second = first if self.skips == "second norm" else second
+        first, second = (second, first) if self.exchanged_norms == "before" else (first, second)
+        normed = hidden_states if self.skips == "first norm" else first(hidden_states)
         attended = self.dropout(self.self_attn(normed, position_embeddings, attention_mask))
+        if hasattr(self, "attention_out_norm"):
+            return self._with_post_norms(hidden_states, attended, second)
         if self.topology == "parallel":
-            return hidden_states + attended + self.mlp(self.post_attention_layernorm(hidden_states))
+            return hidden_states + attended + self.mlp(second(hidden_states))
         hidden_states = (normed if self.topology == "residual after norm" else hidden_states) + attended
-        second = self.input_layernorm if self.skips == "second norm" else self.post_attention_layernorm
         normed = second(hidden_states)
         if self.topology == "no second residual":
             return self.mlp(normed)
         return hidden_states + self.mlp(normed)
+
+    def _with_post_norms(self, hidden_states, attended, second):
+        norms = self.attention_out_norm, self.mlp_out_norm
+        first_out, second_out = reversed(norms) if self.exchanged_norms == "behind" else norms
+        if self.topology == "norm of the sum":
+            hidden_states = first_out(hidden_states + attended)
+            return second_out(hidden_states + self.mlp(second(hidden_states)))
+        hidden_states = hidden_states + first_out(attended)
+        return hidden_states + second_out(self.mlp(second(hidden_states)))
 
 
 class PortModel(nn.Module):
@@ -226,6 +243,9 @@ def converted(original: AuthorsDecoder) -> dict[str, torch.Tensor]:
     for index in range(config.layers):
         old, new = f"layers.{index}.", f"model.layers.{index}."
         ours |= {new + name: theirs[old + theirs_name] for theirs_name, name in renamed.items()}
+        if config.post_norms:
+            ours[f"{new}attention_out_norm.weight"] = theirs[f"{old}post_attention_norm.scale"]
+            ours[f"{new}mlp_out_norm.weight"] = theirs[f"{old}post_ffn_norm.scale"]
         for kind in ("weight", "bias") if config.query_bias else ("weight",):
             q, k, v = theirs[f"{old}attention.wqkv.{kind}"].split([heads * size, kv_heads * size, kv_heads * size])
             ours[f"{new}self_attn.q_proj.{kind}"] = halves_from_pairs(q, heads)
